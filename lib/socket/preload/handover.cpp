@@ -12,6 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/auxv.h>
 
 namespace ntb::socket::preload
@@ -24,6 +27,9 @@ namespace
 constexpr const char variable[] = "NTB_SOCKET_INHERITED";
 constexpr int least_looked_at = 64; // numbers, of a child of vfork()
 constexpr std::size_t most_variables = 4096;
+// How long the peer may take to go back to TCP.
+constexpr int leave_looks = 1000;
+constexpr timespec leave_pause = {0, 1000000};
 
 bool stays_open(int fd)
 {
@@ -44,6 +50,40 @@ void for_each_number(F see)
         see(fd);
 }
 
+bool sends_by_ring(const Connection &one, int fd)
+{
+    tcp_info info;
+    socklen_t length = sizeof(info);
+    if ((one.kernel_part() & EPOLLOUT) != 0 ||
+        kernel::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
+        return false;
+    return info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT;
+}
+
+// As Body::leave_to_program(), but for bytes that are unread, and that nothing else keeps in the
+// ring.
+void leave_all_but_unread(Body &body, int fd)
+{
+    body.give_up();
+    Connection *one = body.claimed();
+    if (one == nullptr)
+        return;
+    if (one->has_ring())
+        count(Reason::handed_on);
+    for (int i = 0; !one->leave(fd); i++) {
+        const bool sends = sends_by_ring(*one, fd);
+        if (!sends && (i == leave_looks || one->readable_bytes(fd) > 0))
+            return;
+        if (i == leave_looks) {
+            count(Reason::broken_off);
+            one->abort(fd);
+            return;
+        }
+        timespec pause = leave_pause;
+        kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
+    }
+}
+
 // Whether this program is the one that was meant (rule H7): another one may have been in between,
 // which has passed descriptors and environment on, to several. It may have been looked for in PATH.
 bool is_meant(const char *name)
@@ -60,7 +100,8 @@ bool is_meant(const char *name)
 
 // ---- the program that goes
 
-Handover::Handover(const char *path, char *const *environment) : environment_(environment)
+Handover::Handover(const char *path, char *const *environment, Unread unread)
+    : environment_(environment), unread_(unread)
 {
     if (state.figures == nullptr || state.table.next(0, ~0u) < 0)
         return;
@@ -105,8 +146,10 @@ void Handover::look_at(int fd, int number)
         return;
     if (const int place = body->expect_program(); place >= 0)
         pass(fd, place);
-    else
+    else if (unread_ == Unread::Reset)
         body->leave_to_program(fd);
+    else
+        leave_all_but_unread(*body, fd);
 }
 
 // Once for each connection, whatever numbers it has.

@@ -9,6 +9,12 @@
 namespace ntb::socket::preload
 {
 
+/// Of bytes that have come by a ring and are not read yet: they cannot be put back into the kernel.
+enum class Unread {
+    Reset, ///< the program may want them: the connection is reset
+    Stay,  ///< this process goes on with them
+};
+
 /// Made before exec, for every connection whose descriptor stays open. One that is not claimed
 /// the program is expected to have: a variable of its environment says where the list of holders
 /// is. All others go back to TCP. It ends if exec has failed, or when a child was started.
@@ -17,7 +23,7 @@ class Handover
 public:
     /// @param path         what exec executes; NULL: the program cannot know what it is called
     /// @param environment  for the program; may be NULL
-    Handover(const char *path, char *const *environment);
+    Handover(const char *path, char *const *environment, Unread unread = Unread::Reset);
     ~Handover();
     Handover(const Handover &) = delete;
     Handover &operator=(const Handover &) = delete;
@@ -39,6 +45,7 @@ private:
     void make_variable(const char *path);
 
     char *const *environment_;
+    Unread unread_;
     std::size_t variables_ = 0;
     int places_[most];
     int numbers_[most], number_places_[most];

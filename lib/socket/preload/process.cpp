@@ -207,12 +207,13 @@ NTB_EXPORT(int, posix_spawnp, pid_t *child, const char *path,
 }
 
 // libc starts the shell by itself, with the environment as it is: that one cannot know of
-// connections that are not claimed.
+// connections that are not claimed. This process goes on with the others. Few commands use a
+// connection, and fewer read from one: none is reset because of bytes that are unread.
 NTB_EXPORT(int, system, const char *command)
 {
     if (command == nullptr) // whether there is a shell
         return real().system(command);
-    Handover handover(nullptr, nullptr);
+    Handover handover(nullptr, nullptr, Unread::Stay);
     const int status = real().system(command);
     handover.started();
     return status;
@@ -220,7 +221,7 @@ NTB_EXPORT(int, system, const char *command)
 
 NTB_EXPORT(FILE *, popen, const char *command, const char *mode)
 {
-    Handover handover(nullptr, nullptr);
+    Handover handover(nullptr, nullptr, Unread::Stay);
     FILE *file = real().popen(command, mode);
     if (file == nullptr)
         return nullptr;

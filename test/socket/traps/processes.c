@@ -158,12 +158,23 @@ static void case_posix_spawn(void)
 static void case_system(void)
 {
     int ends[2];
-    char command[64];
+    char command[64], text[64] = "";
     connect_pair(ends);
     snprintf(command, sizeof(command), "printf shell >&%d; exit 3", ends[0]);
     see("system", system(command));
     hear(ends[1]);
     talk(ends);
+    // What is unread before it is read first.
+    connect_pair(ends);
+    say(ends[0], "before");
+    snprintf(command, sizeof(command), "printf after >&%d", ends[0]);
+    see("system", system(command));
+    say(ends[0], "at last");
+    MUST(shutdown(ends[0], SHUT_WR));
+    see("all", recv(ends[1], text, sizeof(text), MSG_WAITALL));
+    printf("text '%s'\n", text);
+    say(ends[1], "and back");
+    hear(ends[0]);
     printf("a shell %d\n", system(NULL) != 0);
 }
 
