@@ -69,11 +69,12 @@ bool Holders::remove(std::int32_t pid)
 namespace
 {
 // A grant that was not looked at any more comes before what is to be said (rule D3).
-void take_grant(Sender &sender, const ReceiverAsks &asks)
+Sender::Actions take_grant(Sender &sender, const ReceiverAsks &asks)
 {
     const std::uint32_t granted = load(asks.generation);
-    if (granted == sender.wanted() && granted != sender.words().generation)
-        sender.granted(granted, load(asks.ring_bytes));
+    if (granted != sender.wanted() || granted == sender.words().generation)
+        return {};
+    return sender.granted(granted, load(asks.ring_bytes));
 }
 } // namespace
 
@@ -83,10 +84,10 @@ bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation,
     if (!alone && !out.lock.try_take_as_daemon())
         return false;
     Sender sender = out.sender.now();
-    take_grant(sender, page.direction[end].receiver_asks);
+    const bool returned = take_grant(sender, page.direction[end].receiver_asks).store;
     const Sender::Actions actions =
         sender.fin_seen(generation, alone && has_unread(record, page, end));
-    if (actions.store) {
+    if (returned || actions.store) {
         out.sender.put(sender);
         store_words(page.direction[end].sender, sender.words());
     }
@@ -97,9 +98,13 @@ bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation,
 
 bool is_asked(const Record &record, const Page &page, unsigned end)
 {
-    const Sender::State state = record.out.sender.now().state();
-    return (state == Sender::State::Ring || state == Sender::State::Granted) &&
-           load(page.direction[end].receiver_asks.ask) != 0;
+    const ReceiverAsks &asks = page.direction[end].receiver_asks;
+    Sender sender = record.out.sender.now();
+    // One that was granted a ring and makes no call is asked as well.
+    const bool returned = take_grant(sender, asks).store;
+    const Sender::State state = sender.state();
+    return (returned || state == Sender::State::Ring || state == Sender::State::Granted) &&
+           load(asks.ask) != 0;
 }
 
 bool answer_ask(Record &record, Page &page, unsigned end)
@@ -108,12 +113,12 @@ bool answer_ask(Record &record, Page &page, unsigned end)
     if (!out.lock.try_take_as_daemon())
         return false;
     Sender sender = out.sender.now();
-    take_grant(sender, page.direction[end].receiver_asks);
+    const bool returned = take_grant(sender, page.direction[end].receiver_asks).store;
     Sender::Actions actions;
     sender.forbid_rings();
     const bool back = sender.go_back(load_words(page.direction[end].receiver_asks), actions);
     out.sender.put(sender);
-    if (actions.store)
+    if (returned || actions.store)
         store_words(page.direction[end].sender, sender.words());
     out.lock.give_as_daemon();
     return back;

@@ -154,6 +154,23 @@ static void case_posix_spawn(void)
     talk(ends);
 }
 
+// With connections that rings are about to be granted to, and whose ends make no call meanwhile.
+static void case_spawn_early(void)
+{
+    for (int i = 0; i < 20; i++) {
+        int ends[2];
+        connect_pair(ends);
+        talk(ends);
+        char *words[] = {(char *)"true", NULL};
+        pid_t child;
+        see("spawn", posix_spawnp(&child, "true", NULL, NULL, words, environ));
+        await_child(child);
+        talk(ends);
+        MUST(close(ends[0]));
+        MUST(close(ends[1]));
+    }
+}
+
 // What a shell of libc's own does with a connection comes between what the program does.
 static void case_system(void)
 {
@@ -246,6 +263,7 @@ const struct trap processes_traps[] = {{"fork", case_fork},
                                        {"raw_fork", case_raw_fork},
                                        {"vfork", case_vfork},
                                        {"posix_spawn", case_posix_spawn},
+                                       {"spawn_early", case_spawn_early},
                                        {"system", case_system},
                                        {"popen", case_popen},
                                        {"exec", case_exec},

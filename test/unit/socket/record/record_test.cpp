@@ -126,10 +126,28 @@ TEST_F(Records, AGrantThatIsAskedBackIsReturned)
     want(sender);
     record->out.sender.put(sender);
     store_grant(page->direction[0], {.generation = 1}, 4096);
+    EXPECT_FALSE(is_asked(*record, *page, 0));
     page->direction[0].receiver_asks.ask = 1;
+    EXPECT_TRUE(is_asked(*record, *page, 0)) << "its sender makes no call";
     EXPECT_TRUE(answer_ask(*record, *page, 0));
     EXPECT_EQ(said().mark, Mark::Return);
     EXPECT_EQ(record->out.sender.now().state(), Sender::State::Tcp);
+    EXPECT_FALSE(is_asked(*record, *page, 0));
+}
+
+TEST_F(Records, AGrantToWhoTakesNoRingAnyMoreIsReturnedForHim)
+{
+    Sender sender;
+    want(sender);
+    sender.forbid_rings();
+    record->out.sender.put(sender);
+    store_grant(page->direction[0], {.generation = 1}, 4096);
+    page->direction[0].receiver_asks.ask = 1;
+    EXPECT_TRUE(is_asked(*record, *page, 0));
+    EXPECT_TRUE(answer_ask(*record, *page, 0));
+    EXPECT_EQ(said().mark, Mark::Return);
+    EXPECT_EQ(said().generation, 1u);
+    EXPECT_FALSE(is_asked(*record, *page, 0));
 }
 
 TEST_F(Records, AnyBytesAreARecord)
