@@ -5,15 +5,17 @@
 #include <cstring>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 namespace ntbc
 {
 
 namespace
 {
+template <int fds>
 union Control {
     cmsghdr header; // for its alignment
-    char bytes[CMSG_SPACE(sizeof(int) * fds_max)];
+    char bytes[CMSG_SPACE(sizeof(int) * fds)];
 };
 
 void take_fds(msghdr *header, Parcel *out)
@@ -22,14 +24,8 @@ void take_fds(msghdr *header, Parcel *out)
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
             continue;
         const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-            if (out->count < fds_max)
-                out->fds[out->count++] = fd;
-            else
-                close(fd);
-        }
+        for (size_t i = 0; i < count && out->count < fds_received_max; i++)
+            memcpy(&out->fds[out->count++], CMSG_DATA(part) + i * sizeof(int), sizeof(int));
     }
 }
 } // namespace
@@ -41,26 +37,22 @@ Parcel::~Parcel()
 
 void Parcel::clear()
 {
-    for (int &one : fds) {
-        if (one >= 0)
-            close(one);
-        one = -1;
-    }
+    for (int i = 0; i < count; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     count = 0;
     message = {};
 }
 
 int Parcel::take_fd(int index)
 {
-    const int taken = fds[index];
-    fds[index] = -1;
-    return taken;
+    return index < count ? std::exchange(fds[index], -1) : -1;
 }
 
 int message_send(int socket, const Message &message, const int *fds, int count)
 {
     iovec part = {const_cast<Message *>(&message), sizeof(message)};
-    Control control = {};
+    Control<fds_max> control = {};
     msghdr header = {};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
@@ -98,31 +90,28 @@ Received message_receive(int socket, Parcel *out)
         char excess;
     } buffer = {};
     iovec part = {&buffer, sizeof(Message) + 1};
-    Control control = {};
+    Control<fds_received_max> control;
     msghdr header = {};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     header.msg_control = control.bytes;
-    // Not CMSG_SPACE: its padding would have room for one more.
-    header.msg_controllen = CMSG_LEN(sizeof(int) * fds_max);
+    header.msg_controllen = sizeof(control.bytes);
     ssize_t got;
     do
         got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return errno == EAGAIN ? Received::nothing : Received::closed;
+    take_fds(&header, out); // an empty message may have some, too
     if (got == 0)
         return Received::closed;
-    take_fds(&header, out);
     out->message = buffer.message;
     if (got < 12 || buffer.message.magic != message_magic ||
         buffer.message.version != message_version)
         return Received::foreign;
-    if (got != sizeof(Message) || buffer.message.key_bytes > key_bytes_max)
+    if (got != sizeof(Message) || buffer.message.key_bytes > key_bytes_max || out->count > fds_max)
         return Received::malformed;
-    if ((header.msg_flags & MSG_CTRUNC) == 0)
-        return Received::message;
-    return out->count < fds_max ? Received::starved : Received::malformed;
+    return (header.msg_flags & MSG_CTRUNC) == 0 ? Received::message : Received::starved;
 }
 
 } // namespace ntbc

@@ -108,6 +108,9 @@ static_assert(sizeof(Message) == 176);
 /// Most entries before the answer to a list.
 inline constexpr uint32_t list_batch = 32;
 inline constexpr int fds_max = 3;
+/// What a foreign sender may add to a message at most (SCM_MAX_FD). There is room for all: what the
+/// kernel has no room for it closes within the call that receives, and a close may wait.
+inline constexpr int fds_received_max = 253;
 /// Segments are of so many bytes at most, and of whole pages of so many.
 inline constexpr uint64_t segment_bytes_max = uint64_t{256} << 20;
 inline constexpr uint64_t segment_page_bytes = 4096;
@@ -128,11 +131,11 @@ public:
     void clear();
     /// Hands a descriptor over to the caller; -1 if there is none.
     int take_fd(int index);
-    int fd(int index) const { return fds[index]; }
+    int fd(int index) const { return index < count ? fds[index] : -1; }
 
     Message message;
-    int fds[fds_max] = {-1, -1, -1};
-    int count = 0;
+    int fds[fds_received_max]; ///< count of them
+    int count = 0;             ///< of a message that is right, fds_max at most
 };
 
 /// Never blocks. Descriptors stay the caller's.

@@ -106,28 +106,35 @@ TEST_F(Messages, WithAKeyThatIsTooLongAreRefused)
     EXPECT_EQ(message_receive(ends[1], &parcel), Received::malformed);
 }
 
+// All of them are in the parcel: none is closed by the call that receives, or left by it.
 TEST_F(Messages, WithMoreDescriptorsAreRefusedAndLeaveNone)
 {
     const int before = open_descriptors();
-    Message m;
-    iovec part = {&m, sizeof(m)};
-    int more[fds_max + 1];
-    std::fill(std::begin(more), std::end(more), ends[0]);
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(more))] = {};
-    msghdr header = {};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    cmsghdr *rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(more));
-    memcpy(CMSG_DATA(rights), more, sizeof(more));
-    ASSERT_EQ(sendmsg(ends[0], &header, 0), static_cast<ssize_t>(sizeof(m)));
-    EXPECT_EQ(message_receive(ends[1], &parcel), Received::malformed);
-    parcel.clear();
-    EXPECT_EQ(open_descriptors(), before);
+    for (const size_t bytes : {sizeof(Message), size_t{0}})
+        for (const int count : {fds_max + 1, fds_received_max}) {
+            Message m;
+            iovec part = {&m, bytes};
+            int more[fds_received_max];
+            std::fill(std::begin(more), std::end(more), ends[0]);
+            const size_t more_bytes = sizeof(int) * static_cast<size_t>(count);
+            alignas(cmsghdr) char control[CMSG_SPACE(sizeof(more))] = {};
+            msghdr header = {};
+            header.msg_iov = &part;
+            header.msg_iovlen = 1;
+            header.msg_control = control;
+            header.msg_controllen = CMSG_SPACE(more_bytes);
+            cmsghdr *rights = CMSG_FIRSTHDR(&header);
+            rights->cmsg_level = SOL_SOCKET;
+            rights->cmsg_type = SCM_RIGHTS;
+            rights->cmsg_len = CMSG_LEN(more_bytes);
+            memcpy(CMSG_DATA(rights), more, more_bytes);
+            ASSERT_EQ(sendmsg(ends[0], &header, 0), static_cast<ssize_t>(bytes));
+            EXPECT_EQ(message_receive(ends[1], &parcel),
+                      bytes != 0 ? Received::malformed : Received::closed);
+            EXPECT_EQ(parcel.count, count);
+            parcel.clear();
+            EXPECT_EQ(open_descriptors(), before);
+        }
 }
 
 TEST_F(Messages, WithoutRoomForADescriptorAreStarved)
