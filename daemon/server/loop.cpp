@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <utility>
 
 namespace ntbd
 {
@@ -29,6 +30,7 @@ namespace
 constexpr uint64_t id_listener = 1;
 constexpr uint64_t id_signals = 2;
 constexpr uint64_t id_mailbox = 3;
+constexpr uint64_t id_closer = 4;
 constexpr uint64_t id_first_session = 16;
 
 constexpr int64_t greeting_ms = 5000;
@@ -37,6 +39,7 @@ constexpr uint32_t strangers_min = 16; // so that one beyond the quota learns wh
 constexpr size_t unsent_client = 2048; // messages that a client has not read: it is dropped
 constexpr size_t unsent_peer = 65536;  // of the peer's daemon
 constexpr int messages_per_turn = 64;  // of one session, before others have theirs
+constexpr uid_t no_user = static_cast<uid_t>(-1);
 
 int64_t clock_ms()
 {
@@ -57,14 +60,23 @@ bool user_of(int fd, User *out)
 } // namespace
 
 Server::Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload)
-    : config_(config), reload_(std::move(reload)), broker_(config, *this, geteuid()),
-      mailbox_(mailbox), listener_(listener), namespace_(own_namespace()),
-      host_(host_number(config.socket)), last_id_(id_first_session)
+    : config_(config), closer_(geteuid()), reload_(std::move(reload)),
+      broker_(config, *this, geteuid()), mailbox_(mailbox), listener_(listener),
+      namespace_(own_namespace()), host_(host_number(config.socket)), last_id_(id_first_session)
 {
 }
 
 Server::~Server()
 {
+    for (const auto &[_, session] : sessions_)
+        let_go(*session);
+    // Those who were not accepted, too: closing the listener would close their sockets.
+    shutdown(listener_, SHUT_RDWR);
+    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+        User user = {no_user, 0, 0};
+        user_of(fd, &user);
+        closer_.close_socket(user.uid, fd);
+    }
     for (const int fd : {poll_, signals_})
         if (fd >= 0)
             close(fd);
@@ -87,7 +99,8 @@ bool Server::run()
     poll_ = epoll_create1(EPOLL_CLOEXEC);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (poll_ < 0 || signals_ < 0 || !watch(signals_, id_signals, EPOLLIN) ||
-        !watch(mailbox_.fd(), id_mailbox, EPOLLIN) || !watch(listener_, id_listener, EPOLLIN))
+        !watch(mailbox_.fd(), id_mailbox, EPOLLIN) || !watch(closer_.fd(), id_closer, EPOLLIN) ||
+        !watch(listener_, id_listener, EPOLLIN))
         return false;
     while (!stops_) {
         publish_snapshot();
@@ -111,6 +124,8 @@ void Server::handle(uint64_t id, uint32_t events)
         take_signal();
     } else if (id == id_mailbox) {
         take_news();
+    } else if (id == id_closer) {
+        take_closed();
     } else if (const auto found = sessions_.find(id); found != sessions_.end()) {
         if ((events & EPOLLOUT) != 0)
             flush(*found->second);
@@ -134,7 +149,7 @@ void Server::accept_all()
             }
             return;
         }
-        User user;
+        User user = {no_user, 0, 0};
         size_t strangers = 0;
         const bool known = user_of(fd, &user);
         for (const auto &[_, session] : sessions_)
@@ -144,7 +159,7 @@ void Server::accept_all()
         if (known && strangers < most)
             add(fd, user, Stage::greeting);
         else
-            close(fd);
+            closer_.close_socket(user.uid, fd);
     }
 }
 
@@ -154,6 +169,8 @@ void Server::add(int fd, const User &user, Stage stage)
     auto session = std::make_unique<Session>(id, fd, user, stage, now_ms_ + greeting_ms);
     if (watch(fd, id, EPOLLIN))
         sessions_[id] = std::move(session);
+    else
+        closer_.close_socket(user.uid, fd);
 }
 
 void Server::read_session(uint64_t id)
@@ -161,6 +178,10 @@ void Server::read_session(uint64_t id)
     Session &session = *sessions_.at(id);
     Parcel parcel;
     for (int i = 0; i < messages_per_turn && !session.doomed; i++) {
+        if (is_to_wait(session)) {
+            hold(session);
+            return;
+        }
         const Received received = message_receive(session.fd, &parcel);
         if (received == Received::nothing)
             return;
@@ -175,7 +196,72 @@ void Server::read_session(uint64_t id)
         const bool starved = received == Received::starved && parcel.message.type == Type::claim;
         if ((received != Received::message && !starved) || !take(session, &parcel))
             doom(session);
+        give_away(session, &parcel);
     }
+}
+
+/// Until something of its user is closed.
+bool Server::is_to_wait(const Session &session) const
+{
+    return session.claiming != nullptr || closer_.is_behind(session.user.uid);
+}
+
+// Not watched at all: the end of the other side is reported whatever one asks for.
+void Server::hold(Session &session)
+{
+    if (session.held)
+        return;
+    epoll_ctl(poll_, EPOLL_CTL_DEL, session.fd, nullptr);
+    session.held = true;
+    held_.push_back(session.id);
+}
+
+void Server::take_closed()
+{
+    for (const uint64_t id : closer_.take_closed()) {
+        const auto found = sessions_.find(id);
+        if (found == sessions_.end() || found->second->doomed || found->second->claiming == nullptr)
+            continue;
+        const auto claiming = std::move(found->second->claiming);
+        if (!broker_.take_claim(id, claiming->message, claiming->shown))
+            doom(*found->second);
+    }
+    for (const uint64_t id : std::exchange(held_, {})) {
+        const auto found = sessions_.find(id);
+        if (found == sessions_.end())
+            continue;
+        if (is_to_wait(*found->second))
+            held_.push_back(id);
+        else
+            watch_again(*found->second);
+    }
+}
+
+/// It may greet from now on, if it waited with that.
+void Server::watch_again(Session &session)
+{
+    session.held = false;
+    session.until_ms = now_ms_ + greeting_ms;
+    if (!watch(session.fd, session.id, session.unsent.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT))
+        doom(session);
+}
+
+// It may stay open for long, and is not to be reported until then.
+void Server::let_go(const Session &session)
+{
+    const uid_t uid = session.user.uid;
+    for (const Session::Unsent &one : session.unsent)
+        for (int i = 0; i < one.count; i++)
+            closer_.close(uid, one.fds[i]);
+    epoll_ctl(poll_, EPOLL_CTL_DEL, session.fd, nullptr);
+    closer_.close_socket(uid, session.fd);
+}
+
+void Server::give_away(const Session &session, Parcel *parcel)
+{
+    for (int i = 0; i < parcel->count; i++)
+        if (const int fd = parcel->take_fd(i); fd >= 0)
+            closer_.close(session.user.uid, fd);
 }
 
 /// @return false: it does not keep to the protocol, or has been refused
@@ -189,13 +275,8 @@ bool Server::take(Session &session, Parcel *parcel)
         return m.type == Type::introduce ? take_introduction(session, m) : greet(session, m);
     case Stage::client:
         show(Observer::Way::from_client, session.id, m);
-        if (m.type == Type::claim) {
-            const Shown shown = inspect(parcel->fd(0), namespace_);
-            // Before the answer: the kernel ends a connection with its last holder.
-            if (const int fd = parcel->take_fd(0); fd >= 0)
-                close(fd);
-            return parcel->count <= 1 && broker_.take_claim(session.id, m, shown);
-        }
+        if (m.type == Type::claim)
+            return take_claim(session, parcel);
         return parcel->count == 0 && broker_.take(session.id, m);
     case Stage::introducing:
         return take_introduced(session, m);
@@ -206,6 +287,25 @@ bool Server::take(Session &session, Parcel *parcel)
         return broker_.take_from_peer(parcel);
     }
     return false;
+}
+
+// Closed before the answer: the kernel ends a connection with its last holder.
+bool Server::take_claim(Session &session, Parcel *parcel)
+{
+    if (parcel->count > 1)
+        return false;
+    const Message &m = parcel->message;
+    const uid_t uid = session.user.uid;
+    const Shown shown = inspect(parcel->fd(0), namespace_);
+    const int fd = parcel->take_fd(0);
+    if (fd >= 0 && !closer_.trusts(uid)) {
+        session.claiming = std::make_unique<Session::Claiming>(Session::Claiming{m, shown});
+        closer_.close(uid, fd, session.id);
+        return true;
+    }
+    if (fd >= 0)
+        closer_.close(uid, fd);
+    return broker_.take_claim(session.id, m, shown);
 }
 
 bool Server::greet(Session &session, const Message &hello)
@@ -274,7 +374,7 @@ void Server::send(Session &session, const Message &m, const int *fds, int count)
                 status = -errno;
             }
         }
-        session.unsent.push_back(later); // also closes what was duplicated
+        session.unsent.push_back(later); // also keeps what was duplicated, until it is closed
         epoll_event event = {};
         event.events = EPOLLIN | EPOLLOUT;
         event.data.u64 = session.id;
@@ -296,7 +396,7 @@ void Server::flush(Session &session)
             return;
         }
         for (int i = 0; i < first.count; i++)
-            close(first.fds[i]);
+            closer_.close(session.user.uid, first.fds[i]);
         session.unsent.pop_front();
     }
     epoll_event event = {};
@@ -322,6 +422,7 @@ void Server::end_doomed()
         if (found == sessions_.end())
             continue;
         const Stage stage = found->second->stage;
+        let_go(*found->second);
         sessions_.erase(found);
         if (stage == Stage::client) {
             broker_.detach(id);
@@ -348,7 +449,8 @@ int Server::timeout_ms() const
 {
     int64_t next = std::min({broker_.next_deadline(), retry_ms_, listen_again_ms_});
     for (const auto &[_, session] : sessions_)
-        if (session->stage == Stage::greeting || session->stage == Stage::introducing)
+        if ((session->stage == Stage::greeting || session->stage == Stage::introducing) &&
+            !session->held)
             next = std::min(next, session->until_ms);
     if (next == INT64_MAX)
         return -1;
@@ -361,7 +463,7 @@ void Server::check_time()
         broker_.expire(now_ms_);
     for (const auto &[_, session] : sessions_)
         if ((session->stage == Stage::greeting || session->stage == Stage::introducing) &&
-            now_ms_ >= session->until_ms)
+            !session->held && now_ms_ >= session->until_ms)
             doom(*session);
     if (now_ms_ >= listen_again_ms_) {
         listen_again_ms_ = INT64_MAX;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sockets of the daemon: clients, the peer's daemon where it is on this machine, signals. One
-// thread, which sleeps.
+// thread, which sleeps; what clients handed in others close.
 #ifndef NTBD_SERVER_SERVER_HPP
 #define NTBD_SERVER_SERVER_HPP
 
 #include "broker/broker.hpp"
+#include "server/closer.hpp"
 #include "server/mailbox.hpp"
 #include "server/observer.hpp"
 
@@ -30,7 +31,8 @@ public:
         bool carries; ///< connections with the peer host go through the daemons
     };
 
-    /// @param listener a socket that listens @param config changed by reload()
+    /// @param listener a socket that listens, until the server's end @param config changed by
+    /// reload()
     /// @param mailbox what the device says @param reload called on SIGHUP
     Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload);
     ~Server() override;
@@ -61,7 +63,14 @@ private:
     void accept_all();
     void add(int fd, const User &user, Stage stage);
     void read_session(uint64_t id);
+    bool is_to_wait(const Session &session) const;
+    void hold(Session &session);
+    void watch_again(Session &session);
+    void take_closed();
+    void let_go(const Session &session);
+    void give_away(const Session &session, ntbc::Parcel *parcel);
     bool take(Session &session, ntbc::Parcel *parcel);
+    bool take_claim(Session &session, ntbc::Parcel *parcel);
     bool greet(Session &session, const ntbc::Message &hello);
     void send(Session &session, const ntbc::Message &m, const int *fds, int count);
     void flush(Session &session);
@@ -86,6 +95,7 @@ private:
     void set_peer_host(uint16_t number);
 
     const Config &config_;
+    Closer closer_;
     std::function<void()> reload_;
     Broker broker_;
     Observer *observer_ = nullptr;
@@ -100,6 +110,7 @@ private:
     uint64_t last_id_;
     std::map<uint64_t, std::unique_ptr<Session>> sessions_;
     std::vector<uint64_t> doomed_;
+    std::vector<uint64_t> held_;
 
     std::optional<Introduction> own_;     ///< sent to the peer
     std::optional<Peer> known_;           ///< the peer, as it introduced itself

@@ -3,18 +3,22 @@
 #define NTBD_SERVER_SESSION_HPP
 
 #include "server/server.hpp"
-
-#include <unistd.h>
+#include "server/shown.hpp"
 
 namespace ntbd
 {
 
-/// A connection of the daemon's socket.
+/// A connection of the daemon's socket. Its descriptors go by let_go().
 struct Server::Session {
     struct Unsent {
         ntbc::Message message;
         int fds[ntbc::fds_max];
         int count;
+    };
+    /// Whose socket has been looked at, and is being closed.
+    struct Claiming {
+        ntbc::Message message;
+        Shown shown;
     };
 
     uint64_t id;
@@ -23,6 +27,8 @@ struct Server::Session {
     Stage stage;
     int64_t until_ms; ///< by which it has greeted
     bool doomed = false;
+    bool held = false; ///< not watched: nothing is read from it now
+    std::unique_ptr<Claiming> claiming;
     std::deque<Unsent> unsent; ///< with descriptors of its own
 
     Session(uint64_t number, int socket, const User &who, Stage first, int64_t until)
@@ -31,13 +37,6 @@ struct Server::Session {
     }
     Session(const Session &) = delete;
     Session &operator=(const Session &) = delete;
-    ~Session()
-    {
-        for (const Unsent &one : unsent)
-            for (int i = 0; i < one.count; i++)
-                close(one.fds[i]);
-        close(fd);
-    }
 };
 
 } // namespace ntbd

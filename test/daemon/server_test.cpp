@@ -6,9 +6,12 @@
 #include "wire/message.hpp"
 #include "wire/sealed.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <optional>
 #include <poll.h>
 #include <random>
 #include <sys/mman.h>
@@ -16,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 using namespace ntbd;
 using namespace ntbd::test;
@@ -288,6 +292,181 @@ TEST_F(Servers, GoOnWhenDescriptorsAreFreeAgain)
     EXPECT_EQ(poll(&one_fd, 1, 30000), 1);
     EXPECT_EQ(message_receive(fd, &parcel), Received::message);
     close(fd);
+}
+
+/// A TCP connection. The last close of one end waits for as long as the other end reads nothing.
+struct Lingering {
+    Lingering()
+    {
+        const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        sockaddr_in address = {};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t bytes = sizeof(address);
+        auto *name = reinterpret_cast<sockaddr *>(&address);
+        EXPECT_EQ(bind(listener, name, bytes), 0);
+        EXPECT_EQ(listen(listener, 1), 0);
+        EXPECT_EQ(getsockname(listener, name, &bytes), 0);
+        lingers = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        EXPECT_EQ(::connect(lingers, name, bytes), 0);
+        reads_nothing = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+        EXPECT_GE(reads_nothing, 0);
+        close(listener);
+        const std::vector<char> data(65536);
+        while (::send(lingers, data.data(), data.size(), MSG_DONTWAIT) > 0) {
+        }
+        const linger hour = {1, 3600};
+        EXPECT_EQ(setsockopt(lingers, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)), 0);
+    }
+    ~Lingering() { close(reads_nothing); }
+    Lingering(const Lingering &) = delete;
+    Lingering &operator=(const Lingering &) = delete;
+
+    int lingers;
+    int reads_nothing;
+};
+
+/// A user with many clients. Three hand in descriptors whose last holder the daemon then is: in a
+/// claim, in a message with too many, and in one that the daemon drops unread. The others claim,
+/// too, more than may be pending.
+class OfAnotherUser : public Servers
+{
+protected:
+    void SetUp() override
+    {
+        if (getuid() != 0)
+            GTEST_SKIP() << "only root becomes another user";
+        Servers::SetUp();
+        std::filesystem::permissions(folder.path, std::filesystem::perms(0711));
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control), 0);
+        address.sun_family = AF_UNIX;
+        one.config.socket.copy(address.sun_path, one.config.socket.size());
+        // Nothing is read before all is sent and closed.
+        one.reload([&](Config &config) {
+            config.quota.clients = 2 * clients_max;
+            await([&] { return sent.load(); });
+        });
+        for (auto &lingering : connections)
+            lingering.emplace();
+        child = fork();
+        ASSERT_GE(child, 0);
+        if (child == 0)
+            _exit(run());
+        for (auto &lingering : connections)
+            close(lingering->lingers);
+        char byte;
+        ASSERT_EQ(recv(control[0], &byte, 1, 0), 1);
+        sent = true;
+    }
+    void TearDown() override
+    {
+        if (child <= 0)
+            return;
+        for (auto &lingering : connections)
+            lingering.reset();
+        EXPECT_EQ(::send(control[0], "", 1, MSG_NOSIGNAL), 1);
+        int result = -1;
+        EXPECT_EQ(waitpid(child, &result, 0), child);
+        EXPECT_EQ(result == 0, answered) << result;
+        for (const int fd : control)
+            close(fd);
+    }
+
+    std::optional<Lingering> connections[3];
+    bool answered = true; ///< the claim is to be
+
+private:
+    static constexpr size_t clients = 3 + Closer::pending_max + 4;
+    static_assert(clients <= 2 * clients_max);
+
+    // Only calls that need no lock. @return 0: each claim is answered once its socket is closed
+    int run()
+    {
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            return 1;
+        int to[clients];
+        for (int &fd : to) {
+            fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+            if (::connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof(address)) != 0)
+                return 2;
+        }
+        Message hello;
+        hello.type = Type::hello;
+        Message list;
+        list.type = Type::list;
+        Message claim;
+        claim.type = Type::claim;
+        claim.timeout_ms = 1;
+        const int shown = connections[0]->lingers;
+        const int many[] = {control[1], control[1], control[1], connections[1]->lingers};
+        const int unread = connections[2]->lingers;
+        if (message_send(to[0], hello) != 0 || message_send(to[0], claim, &shown, 1) != 0 ||
+            send_many(to[1], claim, many) != 0 || message_send(to[2], list) != 0 ||
+            message_send(to[2], claim, &unread, 1) != 0)
+            return 3;
+        for (size_t i = 3; i < clients; i++)
+            if (message_send(to[i], hello) != 0 || message_send(to[i], claim, &control[1], 1) != 0)
+                return 3;
+        for (auto &lingering : connections) {
+            close(lingering->reads_nothing);
+            close(lingering->lingers);
+        }
+        char byte;
+        if (::send(control[1], "", 1, MSG_NOSIGNAL) != 1 || recv(control[1], &byte, 1, 0) != 1)
+            return 4;
+        for (size_t i = 0; i < clients; i++)
+            if (i != 1 && i != 2 && !is_answered(to[i]))
+                return 5;
+        return 0;
+    }
+    static bool is_answered(int fd)
+    {
+        Message m;
+        for (const Type type : {Type::answer, Type::unclaimed})
+            if (recv(fd, &m, sizeof(m), 0) != sizeof(m) || m.type != type)
+                return false;
+        return true;
+    }
+    static int send_many(int fd, const Message &m, const int (&fds)[4])
+    {
+        iovec part = {const_cast<Message *>(&m), sizeof(m)};
+        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
+        msghdr header = {};
+        header.msg_iov = &part;
+        header.msg_iovlen = 1;
+        header.msg_control = control;
+        header.msg_controllen = sizeof(control);
+        cmsghdr *rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(fds));
+        memcpy(CMSG_DATA(rights), fds, sizeof(fds));
+        return sendmsg(fd, &header, 0) == static_cast<ssize_t>(sizeof(m)) ? 0 : -errno;
+    }
+
+    sockaddr_un address = {};
+    int control[2];
+    std::atomic<bool> sent{false};
+    pid_t child = -1;
+};
+
+TEST_F(OfAnotherUser, ACloseThatWaitsStallsNobodyElse)
+{
+    for (int i = 0; i < 10; i++) {
+        Client good(one);
+        ntbclient_entry entries[1];
+        entries[0].size = sizeof(entries[0]);
+        ASSERT_GE(ntbclient_list(good, 0, entries, 1), 0);
+    }
+}
+
+TEST_F(OfAnotherUser, ACloseThatWaitsDoesNotHoldUpTheEnd)
+{
+    {
+        Client good(one);
+    }
+    answered = false;
+    one.stop();
 }
 
 // The library under an end that writes whatever it likes into all the memory it has.
