@@ -172,6 +172,7 @@ std::string Parser::quota(const Words &words)
     Quota &quota = words[1] == "default"
                        ? config_.quota
                        : config_.quotas.try_emplace(found->uid, config_.quota).first->second;
+    std::set<std::string> seen;
     for (size_t i = 2; i < words.size(); i += 2) {
         const auto value = number(words[i + 1]);
         uint32_t *const count = words[i] == "clients"       ? &quota.clients
@@ -181,6 +182,8 @@ std::string Parser::quota(const Words &words)
                                                             : nullptr;
         if (count == nullptr && words[i] != "bytes")
             return form;
+        if (!seen.insert(words[i]).second)
+            return "'" + words[i] + "' twice in one line";
         if (!value || (count != nullptr && *value > 1000000))
             return "'" + words[i + 1] + "' is no number" +
                    (count != nullptr ? " up to 1000000" : "");
@@ -241,7 +244,11 @@ bool parse_config(const std::string &text, const std::string &path, Config *out,
     for (std::string line; std::getline(lines, line);) {
         number++;
         const Words words = split(line);
-        const std::string wrong = words.empty() ? "" : parser.line(words);
+        std::string wrong;
+        if (line.find('\0') != std::string::npos)
+            wrong = "a NUL byte"; // the system would take a path up to it
+        else if (!words.empty())
+            wrong = parser.line(words);
         if (!wrong.empty()) {
             *error = path + ":" + std::to_string(number) + ": " + wrong;
             return false;

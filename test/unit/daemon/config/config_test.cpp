@@ -102,6 +102,12 @@ TEST(DaemonConfig, NamesTheLineThatIsWrong)
     EXPECT_EQ(wrong(begin + "quota default bytes 1x\n"), "file:2: '1x' is no number");
     EXPECT_EQ(wrong(begin + "quota default bytes 99999999999G\n"),
               "file:2: '99999999999G' is no number");
+    EXPECT_EQ(wrong(begin + "quota root clients 5 clients 6\n"),
+              "file:2: 'clients' twice in one line");
+    EXPECT_EQ(wrong(begin + "quota root bytes 5 clients 6 bytes 5\n"),
+              "file:2: 'bytes' twice in one line");
+    EXPECT_EQ(wrong(std::string("socket /a\0b\n", 12)), "file:1: a NUL byte");
+    EXPECT_EQ(wrong(begin + std::string("device d\0\n", 10)), "file:2: a NUL byte");
 }
 
 TEST(DaemonConfig, SaysThatAFileCannotBeRead)
