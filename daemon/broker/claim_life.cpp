@@ -195,7 +195,7 @@ bool Claims::detach(ClientId client)
 void Claims::ring_other(const Claim &claim)
 {
     const char both = 3;
-    send(claim.bell.fd, &both, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    send(claim.bell.get(), &both, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /// One that is taken away: its client closes it.

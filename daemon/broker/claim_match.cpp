@@ -17,26 +17,23 @@ using ntbc::Type;
 int Claims::join(Claim &accepted, Claim *connected, const Offer *offer)
 {
     Fd memory_fd;
-    Fd bells[2];
-    int pair[2] = {-1, -1};
-    std::shared_ptr<Memory> memory = Memory::create(config_.ring_bytes, &memory_fd.fd);
-    bool made = memory != nullptr &&
-                socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0;
-    bells[0].fd = pair[0];
-    bells[1].fd = pair[1];
+    Descriptor bells[2];
     const User theirs = connected != nullptr ? connected->owner.user : offer->user;
     const User ours = accepted.owner.user;
+    std::shared_ptr<Memory> memory = Memory::create(config_.ring_bytes, &memory_fd.fd);
+    bool made = memory != nullptr &&
+                make_bells(bells, outbox_.closer_of(ours.uid), outbox_.closer_of(theirs.uid));
     Token token = {};
     const bool carried = connected == nullptr && carriage_ == Carriage::daemon;
     accepted.made_here = true;
     accepted.carried = carried;
     if (carried && getrandom(token.data(), token.size(), 0) != sizeof(token))
         made = false;
-    bool opened = made && open(accepted, memory, memory_fd.fd, bells[1].release(), theirs);
+    bool opened = made && open(accepted, memory, memory_fd.fd, std::move(bells[1]), theirs);
     if (connected != nullptr) {
         if (opened)
             withdraw(*connected);
-        opened = opened && open(*connected, memory, memory_fd.fd, bells[0].release(), ours);
+        opened = opened && open(*connected, memory, memory_fd.fd, std::move(bells[0]), ours);
         if (opened) {
             connected->pair = accepted.id;
             accepted.pair = connected->id;
@@ -54,9 +51,9 @@ int Claims::join(Claim &accepted, Claim *connected, const Offer *offer)
         if (carried) {
             m.key_bytes = static_cast<uint32_t>(token.size());
             memcpy(m.key, token.data(), token.size());
-            carry(accepted, RelayOrder::Kind::expect, bells[0].release(), token);
+            carry(accepted, RelayOrder::Kind::expect, std::move(bells[0]), token);
         }
-        const int fds[] = {memory_fd.fd, bells[0].fd};
+        const int fds[] = {memory_fd.fd, bells[0].get()};
         outbox_.to_peer(m, fds, carried ? 0 : 2);
     }
     if (opened) {
@@ -72,9 +69,8 @@ int Claims::join(Claim &accepted, Claim *connected, const Offer *offer)
     return status;
 }
 
-// The carrier learns of a connection before the peer's daemon does. @param bell of the other end:
-// taken over
-void Claims::carry(const Claim &claim, RelayOrder::Kind kind, int bell, const Token &token)
+// The carrier learns of a connection before the peer's daemon does. @param bell of the other end
+void Claims::carry(const Claim &claim, RelayOrder::Kind kind, Descriptor bell, const Token &token)
 {
     RelayOrder order;
     order.kind = kind;
@@ -85,7 +81,7 @@ void Claims::carry(const Claim &claim, RelayOrder::Kind kind, int bell, const To
     order.is_claim = true;
     order.client_end = claim.index;
     order.peer_ring_bytes = claim.memory->ring_bytes();
-    order.bell = Descriptor(bell);
+    order.bell = std::move(bell);
     outbox_.to_carrier(std::move(order));
     carried_++;
 }
@@ -99,11 +95,11 @@ void Claims::order(const Claim &claim, RelayOrder::Kind kind, uint32_t generatio
     outbox_.to_carrier(std::move(order));
 }
 
-/// Gives an end its record, and informs its client. @param bell taken over
-bool Claims::open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, int bell,
+/// Gives an end its record, and informs its client.
+bool Claims::open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, Descriptor bell,
                   const User &other)
 {
-    claim.bell.fd = bell;
+    claim.bell = std::move(bell);
     Fd record_fd;
     claim.record = RecordMemory::create(&record_fd);
     if (claim.record == nullptr)
@@ -121,7 +117,7 @@ bool Claims::open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, i
     m.flags = claim.carried ? ntbc::flag_carried : 0;
     m.uid = other.uid;
     m.gid = other.gid;
-    const int fds[] = {memory_fd, bell, record_fd.fd};
+    const int fds[] = {memory_fd, claim.bell.get(), record_fd.fd};
     outbox_.to_client(claim.owner.client, m, fds, 3);
     return true;
 }
@@ -147,7 +143,8 @@ bool Claims::take_memory(Claim &claim, ntbc::Parcel *parcel)
                                          ? Memory::open(m.ring_bytes, parcel->fd(0))
                                          : nullptr;
     return memory != nullptr && charge(claim, m.ring_bytes) &&
-           open(claim, memory, parcel->fd(0), parcel->take_fd(1), {m.uid, m.gid, 0});
+           open(claim, memory, parcel->fd(0),
+                Descriptor(parcel->take_fd(1), outbox_.closer_of(m.uid)), {m.uid, m.gid, 0});
 }
 
 /// Memory of this host, as large as that of the other.
@@ -157,22 +154,20 @@ bool Claims::make_memory(Claim &claim, const Message &m)
         !charge(claim, m.ring_bytes))
         return false;
     Fd memory_fd;
-    int pair[2] = {-1, -1};
+    Descriptor bells[2];
     std::shared_ptr<Memory> memory = Memory::create(m.ring_bytes, &memory_fd.fd);
-    if (memory == nullptr ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+    if (memory == nullptr || !make_bells(bells, outbox_.closer_of(claim.owner.user.uid), {}))
         return false;
-    Fd bell(pair[0]);
     claim.carried = true;
     claim.made_here = true;
-    if (!open(claim, std::move(memory), memory_fd.fd, pair[1], {m.uid, m.gid, 0})) {
+    if (!open(claim, std::move(memory), memory_fd.fd, std::move(bells[1]), {m.uid, m.gid, 0})) {
         claim.carried = false;
         return false;
     }
     claim.remote = m.other;
     Token token;
     memcpy(token.data(), m.key, token.size());
-    carry(claim, RelayOrder::Kind::connect, bell.release(), token);
+    carry(claim, RelayOrder::Kind::connect, std::move(bells[0]), token);
     return true;
 }
 

@@ -3,6 +3,7 @@
 #ifndef NTBD_BROKER_CLAIM_PARTS_HPP
 #define NTBD_BROKER_CLAIM_PARTS_HPP
 
+#include "broker/bells.hpp"
 #include "broker/claims.hpp"
 
 #include "record/record.hpp"
@@ -21,7 +22,6 @@ using ntb::socket::record_bytes;
 struct Fd {
     int fd = -1;
     Fd() = default;
-    explicit Fd(int taken) : fd(taken) {}
     Fd(const Fd &) = delete;
     Fd &operator=(const Fd &) = delete;
     ~Fd()
@@ -29,7 +29,6 @@ struct Fd {
         if (fd >= 0)
             ::close(fd);
     }
-    int release() { return std::exchange(fd, -1); }
 };
 
 class RecordMemory
@@ -75,7 +74,7 @@ struct Claims::Claim {
     uint64_t charged;
     std::shared_ptr<Memory> memory = nullptr; ///< NULL: waits for its mirror
     std::unique_ptr<RecordMemory> record = nullptr;
-    Fd bell; ///< of this end: rings the other one
+    Descriptor bell{}; ///< of this end: rings the other one
     uint64_t pair = 0;
     uint64_t remote = 0;
     bool remote_gone = false; ///< closed there

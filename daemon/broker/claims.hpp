@@ -90,7 +90,7 @@ private:
     Claim *of_client(ClientId client, uint64_t id);
     Claim *waiting(const Key &key);
     int join(Claim &accepted, Claim *connected, const Offer *offer);
-    bool open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, int bell,
+    bool open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, Descriptor bell,
               const User &other);
     void send_offer(const Claim &claim);
     void withdraw(const Claim &claim);
@@ -106,7 +106,7 @@ private:
     bool take_memory(Claim &claim, ntbc::Parcel *parcel);
     bool make_memory(Claim &claim, const ntbc::Message &m);
     bool charge(Claim &claim, uint32_t ring_bytes);
-    void carry(const Claim &claim, RelayOrder::Kind kind, int bell, const Token &token);
+    void carry(const Claim &claim, RelayOrder::Kind kind, Descriptor bell, const Token &token);
     void order(const Claim &claim, RelayOrder::Kind kind, uint32_t generation = 0);
     /// @param id of the claim, as the peer's daemon has it, or of an offer
     void report_to_peer(ntbc::Type type, uint64_t id, int32_t status = 0, uint64_t other = 0);

@@ -25,11 +25,6 @@ namespace
 // Of the peer's daemon: one that is wrong or does not keep its clients' quotas fills nothing here.
 constexpr size_t offers_max = 65536;
 
-bool make_bells(int *bells)
-{
-    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, bells) == 0;
-}
-
 int no_memory()
 {
     return errno == EMFILE || errno == ENFILE ? -EMFILE : -ENOMEM;
@@ -117,7 +112,9 @@ int Broker::join(Listener &listener, const Caller &caller)
     Fds fds;
     Token token = {};
     std::shared_ptr<Memory> memory = Memory::create(config_.ring_bytes, &fds.memory);
-    if (memory == nullptr || !make_bells(fds.bells) ||
+    const User &user = caller.end != nullptr ? caller.end->client->user : caller.offer->user;
+    if (memory == nullptr ||
+        !make_bells(fds.bells, outbox_.closer_of(owner.user.uid), outbox_.closer_of(user.uid)) ||
         (carried && getrandom(token.data(), token.size(), 0) != sizeof(token))) {
         accounts_.give_connection(owner.user.uid, bytes);
         return no_memory();
@@ -125,14 +122,14 @@ int Broker::join(Listener &listener, const Caller &caller)
     End &accepted = accept_end(listener, memory);
     accepted.charged = bytes;
     accepted.carried = carried;
-    const int theirs[] = {fds.memory, fds.bells[0]};
-    const int ours[] = {fds.memory, fds.bells[1]};
+    const int theirs[] = {fds.memory, fds.bells[0].get()};
+    const int ours[] = {fds.memory, fds.bells[1].get()};
     if (caller.end != nullptr) {
         caller.end->memory = memory;
         caller.end->pair = accepted.id;
         accepted.pair = caller.end->id;
         announce(*caller.end, Type::connected, owner.user, theirs);
-        announce(accepted, Type::accepted, caller.end->client->user, ours);
+        announce(accepted, Type::accepted, user, ours);
     } else {
         accepted.remote = caller.offer->id;
         Message m;
@@ -148,7 +145,7 @@ int Broker::join(Listener &listener, const Caller &caller)
             carry(accepted, RelayOrder::Kind::expect, &fds, token, 0);
         }
         outbox_.to_peer(m, carried ? nullptr : theirs, carried ? 0 : 2);
-        announce(accepted, Type::accepted, caller.offer->user, ours);
+        announce(accepted, Type::accepted, user, ours);
     }
     figures_.matched++;
     if (listener.once) {
@@ -171,7 +168,7 @@ void Broker::carry(const End &end, RelayOrder::Kind kind, Fds *fds, const Token 
     order.memory = end.memory;
     order.client_end = end.index;
     order.peer_ring_bytes = peer_ring_bytes;
-    order.bell = Descriptor(std::exchange(fds->bells[0], -1));
+    order.bell = std::move(fds->bells[0]);
     outbox_.to_carrier(std::move(order));
 }
 
@@ -382,7 +379,9 @@ int Broker::make_memory(const End &end, const Message &m, Fds *fds, std::shared_
         return -EPROTO;
     *out =
         Memory::create(static_cast<uint32_t>((end.charged - ntbc::page_bytes) / 2), &fds->memory);
-    return *out != nullptr && make_bells(fds->bells) ? 0 : no_memory();
+    const bool made =
+        *out != nullptr && make_bells(fds->bells, outbox_.closer_of(end.client->user.uid), {});
+    return made ? 0 : no_memory();
 }
 
 // One that was closed meanwhile, or has run out of time, is answered so: the other end is let go.
@@ -414,7 +413,7 @@ void Broker::take_match(Parcel *parcel)
     end.remote = m.other;
     end.carried = carried;
     figures_.matched++;
-    const int made[] = {fds.memory, fds.bells[1]};
+    const int made[] = {fds.memory, fds.bells[1].get()};
     const int sent[] = {parcel->fd(0), parcel->fd(1)};
     announce(end, Type::connected, {m.uid, m.gid, 0}, carried ? made : sent);
     if (carried) {

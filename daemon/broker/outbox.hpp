@@ -31,6 +31,9 @@ public:
                            int count) = 0;
     virtual void to_peer(const ntbc::Message &message, const int *fds, int count) = 0;
     virtual void to_carrier(RelayOrder &&order) = 0;
+    /// For a socket into which a client of that user may have put descriptors: their close may
+    /// wait. It may be called when this is gone.
+    virtual CloseCall closer_of(uid_t) { return {}; }
 };
 
 } // namespace ntbd

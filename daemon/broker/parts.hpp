@@ -3,6 +3,7 @@
 #ifndef NTBD_BROKER_PARTS_HPP
 #define NTBD_BROKER_PARTS_HPP
 
+#include "broker/bells.hpp"
 #include "broker/broker.hpp"
 
 #include <set>
@@ -58,12 +59,11 @@ struct Broker::Offer {
 /// What is made for a connection; closed at the end of a scope.
 struct Broker::Fds {
     int memory = -1;
-    int bells[2] = {-1, -1};
+    Descriptor bells[2];
     ~Fds()
     {
-        for (int fd : {memory, bells[0], bells[1]})
-            if (fd >= 0)
-                ::close(fd);
+        if (memory >= 0)
+            ::close(memory);
     }
 };
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unistd.h>
 #include <utility>
@@ -23,33 +24,43 @@ enum class Carriage : uint32_t {
     daemon = 2, ///< through the daemons
 };
 
+/// Closes a descriptor, which it takes over. Any thread.
+using CloseCall = std::function<void(int fd)>;
+
 /// A descriptor that is closed with it.
 class Descriptor
 {
 public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
+    /// @param close empty: close(), for what cannot wait
+    explicit Descriptor(int fd = -1, CloseCall close = {}) : fd_(fd), close_(std::move(close)) {}
     ~Descriptor() { reset(); }
-    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Descriptor(Descriptor &&other) noexcept
+        : fd_(std::exchange(other.fd_, -1)), close_(std::move(other.close_))
+    {
+    }
     Descriptor &operator=(Descriptor &&other) noexcept
     {
         if (this != &other) {
             reset();
             fd_ = std::exchange(other.fd_, -1);
+            close_ = std::move(other.close_);
         }
         return *this;
     }
 
     int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
 
 private:
     void reset()
     {
-        if (fd_ >= 0)
+        if (fd_ >= 0 && close_)
+            close_(fd_);
+        else if (fd_ >= 0)
             close(fd_);
     }
 
     int fd_;
+    CloseCall close_;
 };
 
 struct RelayOrder {

@@ -53,14 +53,23 @@ void Relay::lose()
     abandon();
 }
 
+// Only what has been looked at is read: descriptors, which no client of ours sends, would be closed
+// by that, and a close may wait. They stay there until the bell is closed.
 void Relay::rung()
 {
-    char bytes[64];
     for (;;) {
-        const ssize_t got = recv(bell_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
-        if (got > 0 || (got < 0 && errno == EINTR))
+        char bytes[64];
+        iovec part = {bytes, sizeof(bytes)};
+        msghdr header = {};
+        header.msg_iov = &part;
+        header.msg_iovlen = 1;
+        const ssize_t got = recvmsg(bell_.get(), &header, MSG_DONTWAIT | MSG_PEEK);
+        const bool is_clean = got > 0 && (header.msg_flags & MSG_CTRUNC) == 0;
+        if (is_clean)
+            recv(bell_.get(), bytes, static_cast<size_t>(got), MSG_DONTWAIT);
+        if (is_clean || (got < 0 && errno == EINTR))
             continue;
-        if (got == 0 || errno != EAGAIN)
+        if (got >= 0 || errno != EAGAIN)
             bell_closed_ = true;
         return;
     }

@@ -60,7 +60,7 @@ bool user_of(int fd, User *out)
 } // namespace
 
 Server::Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload)
-    : config_(config), closer_(geteuid()), reload_(std::move(reload)),
+    : config_(config), closer_(std::make_shared<Closer>(geteuid())), reload_(std::move(reload)),
       broker_(config, *this, geteuid()), mailbox_(mailbox), listener_(listener),
       namespace_(own_namespace()), host_(host_number(config.socket)), last_id_(id_first_session)
 {
@@ -75,7 +75,7 @@ Server::~Server()
     for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
         User user = {no_user, 0, 0};
         user_of(fd, &user);
-        closer_.close_socket(user.uid, fd);
+        closer_->close_socket(user.uid, fd);
     }
     for (const int fd : {poll_, signals_})
         if (fd >= 0)
@@ -99,7 +99,7 @@ bool Server::run()
     poll_ = epoll_create1(EPOLL_CLOEXEC);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (poll_ < 0 || signals_ < 0 || !watch(signals_, id_signals, EPOLLIN) ||
-        !watch(mailbox_.fd(), id_mailbox, EPOLLIN) || !watch(closer_.fd(), id_closer, EPOLLIN) ||
+        !watch(mailbox_.fd(), id_mailbox, EPOLLIN) || !watch(closer_->fd(), id_closer, EPOLLIN) ||
         !watch(listener_, id_listener, EPOLLIN))
         return false;
     while (!stops_) {
@@ -159,7 +159,7 @@ void Server::accept_all()
         if (known && strangers < most)
             add(fd, user, Stage::greeting);
         else
-            closer_.close_socket(user.uid, fd);
+            closer_->close_socket(user.uid, fd);
     }
 }
 
@@ -170,7 +170,7 @@ void Server::add(int fd, const User &user, Stage stage)
     if (watch(fd, id, EPOLLIN))
         sessions_[id] = std::move(session);
     else
-        closer_.close_socket(user.uid, fd);
+        closer_->close_socket(user.uid, fd);
 }
 
 void Server::read_session(uint64_t id)
@@ -203,7 +203,7 @@ void Server::read_session(uint64_t id)
 /// Until something of its user is closed.
 bool Server::is_to_wait(const Session &session) const
 {
-    return session.claiming != nullptr || closer_.is_behind(session.user.uid);
+    return session.claiming != nullptr || closer_->is_behind(session.user.uid);
 }
 
 // Not watched at all: the end of the other side is reported whatever one asks for.
@@ -218,7 +218,7 @@ void Server::hold(Session &session)
 
 void Server::take_closed()
 {
-    for (const uint64_t id : closer_.take_closed()) {
+    for (const uint64_t id : closer_->take_closed()) {
         const auto found = sessions_.find(id);
         if (found == sessions_.end() || found->second->doomed || found->second->claiming == nullptr)
             continue;
@@ -252,16 +252,19 @@ void Server::let_go(const Session &session)
     const uid_t uid = session.user.uid;
     for (const Session::Unsent &one : session.unsent)
         for (int i = 0; i < one.count; i++)
-            closer_.close(uid, one.fds[i]);
+            closer_->close(one.message.uid, one.fds[i]);
     epoll_ctl(poll_, EPOLL_CTL_DEL, session.fd, nullptr);
-    closer_.close_socket(uid, session.fd);
+    closer_->close_socket(uid, session.fd);
 }
 
+// Into a bell of the peer's daemon only the user that the message names puts something.
 void Server::give_away(const Session &session, Parcel *parcel)
 {
+    const bool is_peer = session.stage == Stage::peer;
+    const uid_t uid = is_peer ? parcel->message.uid : session.user.uid;
     for (int i = 0; i < parcel->count; i++)
         if (const int fd = parcel->take_fd(i); fd >= 0)
-            closer_.close(session.user.uid, fd);
+            closer_->close(uid, fd);
 }
 
 /// @return false: it does not keep to the protocol, or has been refused
@@ -298,13 +301,13 @@ bool Server::take_claim(Session &session, Parcel *parcel)
     const uid_t uid = session.user.uid;
     const Shown shown = inspect(parcel->fd(0), namespace_);
     const int fd = parcel->take_fd(0);
-    if (fd >= 0 && !closer_.trusts(uid)) {
+    if (fd >= 0 && !closer_->trusts(uid)) {
         session.claiming = std::make_unique<Session::Claiming>(Session::Claiming{m, shown});
-        closer_.close(uid, fd, session.id);
+        closer_->close(uid, fd, session.id);
         return true;
     }
     if (fd >= 0)
-        closer_.close(uid, fd);
+        closer_->close(uid, fd);
     return broker_.take_claim(session.id, m, shown);
 }
 
@@ -340,6 +343,13 @@ void Server::to_client(ClientId client, const Message &m, const int *fds, int co
 void Server::to_carrier(RelayOrder &&order)
 {
     mailbox_.orders().put(std::move(order));
+}
+
+CloseCall Server::closer_of(uid_t uid)
+{
+    if (closer_->trusts(uid))
+        return {};
+    return [closer = closer_, uid](int fd) { closer->close(uid, fd); };
 }
 
 void Server::to_peer(const Message &m, const int *fds, int count)
@@ -396,7 +406,7 @@ void Server::flush(Session &session)
             return;
         }
         for (int i = 0; i < first.count; i++)
-            closer_.close(session.user.uid, first.fds[i]);
+            closer_->close(first.message.uid, first.fds[i]);
         session.unsent.pop_front();
     }
     epoll_event event = {};

@@ -52,6 +52,7 @@ private:
     void to_client(ClientId client, const ntbc::Message &m, const int *fds, int count) override;
     void to_peer(const ntbc::Message &m, const int *fds, int count) override;
     void to_carrier(RelayOrder &&order) override;
+    CloseCall closer_of(uid_t uid) override;
 
     void show(Observer::Way way, ClientId client, const ntbc::Message &m)
     {
@@ -95,7 +96,7 @@ private:
     void set_peer_host(uint16_t number);
 
     const Config &config_;
-    Closer closer_;
+    std::shared_ptr<Closer> closer_; ///< bells have it, too
     std::function<void()> reload_;
     Broker broker_;
     Observer *observer_ = nullptr;

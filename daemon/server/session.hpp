@@ -10,6 +10,7 @@ namespace ntbd
 
 /// A connection of the daemon's socket. Its descriptors go by let_go().
 struct Server::Session {
+    /// The message names the user who may have put something into a bell.
     struct Unsent {
         ntbc::Message message;
         int fds[ntbc::fds_max];

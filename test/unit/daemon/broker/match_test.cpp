@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two daemons of one machine, with messages handed over one by one: so they may cross.
+#include "broker/bells.hpp"
 #include "broker/broker.hpp"
 
 #include "wire/sealed.hpp"
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <set>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,7 +48,14 @@ struct Host : Outbox {
         on_way.push_back(parcel_of(m, fds, count));
     }
     void to_carrier(RelayOrder &&order) override { orders.push_back(std::move(order)); }
-    void ask(Type type, uint32_t flags = 0)
+    CloseCall closer_of(uid_t uid) override
+    {
+        return [this, uid](int fd) {
+            closed_for.insert(uid);
+            ::close(fd);
+        };
+    }
+    void ask(Type type, uint32_t flags = 0, ClientId client = 1)
     {
         Message m;
         m.type = type;
@@ -55,7 +64,7 @@ struct Host : Outbox {
         m.timeout_ms = 1000;
         m.key_bytes = 1;
         m.key[0] = 'k';
-        EXPECT_TRUE(broker.take(1, m));
+        EXPECT_TRUE(broker.take(client, m));
     }
     void close(uint64_t id)
     {
@@ -67,6 +76,7 @@ struct Host : Outbox {
     Message last() const { return said.empty() ? Message{} : said.back()->message; }
 
     Config config;
+    std::multiset<uid_t> closed_for;
     std::vector<RelayOrder> orders;
     std::deque<std::unique_ptr<Parcel>> on_way; ///< to the other host
     std::vector<std::unique_ptr<Parcel>> said;  ///< to the client
@@ -129,6 +139,23 @@ TEST_F(Match, GivesBothTheSameMemory)
     there.close(there.last().id);
     settle();
     expect_nothing_left();
+}
+
+// Its close may wait for what that user has put into it, where the kernel does not refuse that.
+TEST_F(Match, ClosesABellForWhoRingsIt)
+{
+    here.broker.attach(2, {101, 101, 12});
+    here.ask(Type::listen, ntbc::flag_local);
+    here.ask(Type::connect, ntbc::flag_local, 2);
+    ASSERT_EQ(here.last().type, Type::accepted);
+    EXPECT_EQ(here.closed_for, (std::multiset<uid_t>{100, 101}));
+    const int bell = here.said.back()->fd(1);
+    int rights = 0;
+    socklen_t bytes = sizeof(rights);
+    if (getsockopt(bell, SOL_SOCKET, SO_PASSRIGHTS, &rights, &bytes) != 0)
+        GTEST_SKIP() << "this kernel refuses no descriptors";
+    EXPECT_EQ(ntbc::message_send(bell, {}, &bell, 1), -EPERM);
+    EXPECT_EQ(ntbc::message_send(bell, {}), 0);
 }
 
 // ---- segments of a connection between the two

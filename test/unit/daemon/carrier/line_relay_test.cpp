@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <fcntl.h>
+#include <poll.h>
 #include <random>
 #include <string>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace ntbd;
@@ -211,6 +214,24 @@ struct Two {
     Wire wire;
     Host a{wire, 0}, b{wire, 1};
 };
+
+// Of a client that does what none of ours does.
+TEST(LineRelayBells, KeepDescriptorsUntilTheyAreClosed)
+{
+    Wire wire;
+    Host host(wire, 0);
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    ASSERT_EQ(send(host.bell.get(), "x", 1, 0), 1);
+    ASSERT_EQ(ntbc::message_send(host.bell.get(), {}, &ends[1], 1), 0);
+    close(ends[1]);
+    host.relay->rung();
+    pollfd end = {ends[0], POLLIN, 0};
+    EXPECT_EQ(poll(&end, 1, 0), 0);
+    host.relay.reset();
+    EXPECT_EQ(poll(&end, 1, 0), 1);
+    close(ends[0]);
+}
 
 class LineRelays : public testing::Test, public Two
 {
