@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +21,15 @@ namespace ntbd
 
 namespace
 {
+constexpr int interruption = SIGUSR1;
+
+void let_signals_interrupt()
+{
+    struct sigaction action = {};
+    action.sa_handler = [](int) {};
+    sigaction(interruption, &action, nullptr);
+}
+
 // Of a socket that takes no more. With credentials an empty message differs from the end.
 bool holds_descriptors(int fd)
 {
@@ -55,6 +66,7 @@ struct Closer::Shared {
         std::deque<Job> jobs;
         size_t pending = 0; // with the one that is being closed
         std::condition_variable wakes;
+        pthread_t thread;
     };
 
     Shared(Close function, std::chrono::milliseconds stays)
@@ -81,6 +93,7 @@ Closer::Closer(uid_t own, Close close, std::chrono::milliseconds idle) : own_(ow
     if (!close)
         close = [](int fd) { ::close(fd); };
     shared_ = std::make_shared<Shared>(std::move(close), idle);
+    let_signals_interrupt();
 }
 
 Closer::~Closer()
@@ -105,10 +118,14 @@ void Closer::close(uid_t uid, int fd, uint64_t ticket)
     user.pending++;
     if (!is_new) {
         user.wakes.notify_one();
+        if (user.pending > pending_most)
+            pthread_kill(user.thread, interruption);
         return;
     }
     try {
-        std::thread([shared = shared_, uid] { run(shared, uid); }).detach();
+        std::thread thread([shared = shared_, uid] { run(shared, uid); });
+        user.thread = thread.native_handle();
+        thread.detach();
     } catch (const std::system_error &) {
         // Better to wait for one than to keep it.
         shared_->users.erase(found);
@@ -155,6 +172,10 @@ std::vector<uint64_t> Closer::take_closed()
 
 void Closer::run(const std::shared_ptr<Shared> &shared, uid_t uid)
 {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, interruption);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     std::unique_lock held(shared->lock);
     Shared::User &user = shared->users.at(uid);
     const auto has_work = [&] { return !user.jobs.empty() || shared->ends; };

@@ -30,6 +30,10 @@ public:
     /// Of one user, queued or being closed. Who has so many is behind: nothing is to be read from
     /// its clients, so that what they send stays in flight, and is charged to them by the kernel.
     static constexpr size_t pending_max = 32;
+    /// Beyond that, each one more interrupts the close that its user's thread is in by a signal:
+    /// the system waits no longer for a TCP socket then, and goes on with it in the background.
+    /// What clients had sent into sockets that end cannot be refused otherwise.
+    static constexpr size_t pending_most = 1024;
 
     /// @param own the daemon's user @param close  of any thread; for tests, as is
     /// @param idle  for which a thread stays that has nothing to close

@@ -47,6 +47,16 @@ struct System {
         std::unique_lock held(lock);
         changes.wait(held, [&] { return closed.size() >= count; });
     }
+    size_t count()
+    {
+        const std::lock_guard held(lock);
+        return closed.size();
+    }
+    bool is_released()
+    {
+        const std::lock_guard held(lock);
+        return released;
+    }
     bool has_closed(int fd)
     {
         const std::lock_guard held(lock);
@@ -132,6 +142,27 @@ TEST_F(Closers, SayWhoIsBehind)
     await(*closer);
     system->await_closed(Closer::pending_max);
     EXPECT_FALSE(closer->is_behind(hostile));
+}
+
+// As a TCP socket that lingers: until there is a signal.
+TEST_F(Closers, InterruptWhereThereAreTooMany)
+{
+    Closer busy(own, [to = system](int fd) {
+        if (!to->is_released())
+            poll(nullptr, 0, -1);
+        to->close(fd);
+    });
+    int pushed = 0;
+    while (pushed < static_cast<int>(Closer::pending_most))
+        busy.close(hostile, pushed++);
+    // None is interrupted so far; a signal that comes between two closes is lost.
+    EXPECT_EQ(system->count(), 0u);
+    while (system->count() < 10)
+        busy.close(hostile, pushed++);
+    system->release();
+    for (const size_t before = system->count(); system->count() == before;)
+        busy.close(hostile, pushed++);
+    system->await_closed(static_cast<size_t>(pushed));
 }
 
 // A thread that is about to end loses nothing.
