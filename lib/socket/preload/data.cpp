@@ -189,10 +189,9 @@ private:
         Object *object = held.object();
         Body &body = *held.body();
         const std::uint64_t cookie = object->cookie;
-        const Asleep asleep(*object);
-        held.drop();
+        const std::uint32_t place = held.keep();
         const int status = sleep(body);
-        return held.take_again(fd_, object, cookie, asleep.is_kept()) ? status : -EBADF;
+        return held.take_back(place, fd_, object, cookie) ? status : -EBADF;
     }
     void ask(int fd)
     {

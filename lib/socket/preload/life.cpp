@@ -83,6 +83,7 @@ void after_fork_now(pid_t child)
     if (child == 0) {
         state.pid = own_pid();
         state.table.forked();
+        Uses::forked();
     }
     upgrade_after_fork(child);
     if (child == 0)

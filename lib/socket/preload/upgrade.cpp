@@ -168,19 +168,22 @@ void Body::end(int fd)
 
 void Body::number_closed(int fd, bool last)
 {
-    if (last)
+    await_calls();
+    if (last) {
         keep_open(fd);
-    if (Connection *one = connection_.load(); one != nullptr && !last)
-        one->close(fd, false);
-    if (!last && fd_.load() == fd)
-        fd_ = state.table.number_of(object_);
+    } else {
+        if (Connection *one = connection_.load(); one != nullptr)
+            one->close(fd, false);
+        if (fd_.load() == fd)
+            fd_ = state.table.number_of(object_);
+    }
     await_calls();
 }
 
 // As the kernel does for its own calls that have the file.
 void Body::keep_open(int fd)
 {
-    if (fd < 0 || !Table::is_used_by_others(*object_))
+    if (fd < 0 || !Table::has_sleepers(*object_))
         return;
     const int copy = hide(static_cast<int>(kernel::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3)));
     kept_ = copy;
@@ -188,7 +191,8 @@ void Body::keep_open(int fd)
 }
 
 // The number may be used again once it is closed, and calls that are awake may still have it. They
-// do not wait for anything; one that this call has interrupted goes on behind it.
+// do not wait for anything: they end, or go to sleep. One that this call has interrupted goes on
+// behind it; one that was left by longjmp() never does.
 void Body::await_calls() const
 {
     for (int i = 0; Table::awake(*object_) > 1 && i < most_yields; i++)
@@ -328,7 +332,7 @@ Source *source_of(int fd)
 
 Source *Waits::add(int fd)
 {
-    const Held held(fd, Object::Kind::Connection);
+    Held held(fd, Object::Kind::Connection);
     Body *body = held.body();
     if (body == nullptr)
         return nullptr;
@@ -339,7 +343,7 @@ Source *Waits::add(int fd)
     const bool is_source = !counted && body->upgraded();
     if (!counted && !is_source)
         return nullptr;
-    const std::uint32_t place = Uses::keep(*held.object());
+    const std::uint32_t place = held.keep();
     if (first_ == Uses::none)
         first_ = place;
     if (counted && place != Uses::none && n_ < most) {

@@ -10,8 +10,6 @@
 #include "readiness/source.hpp"
 #include "record/family.hpp"
 
-#include <optional>
-
 namespace ntb::socket::preload
 {
 
@@ -178,17 +176,22 @@ public:
     Held(const Held &) = delete;
     Held &operator=(const Held &) = delete;
 
-    /// After drop(). @param kept  in use meanwhile
-    /// @return false: it was not, and the descriptor stands for something else now
-    bool take_again(int fd, Object *object, std::uint64_t cookie, bool kept)
+    /// As Uses::keep(): the use is the thread's then.
+    std::uint32_t keep()
     {
-        if (kept) {
-            Table::touch(*object);
-            object_ = object;
+        const std::uint32_t place = Uses::keep(*object_);
+        if (place != Uses::none)
+            object_ = nullptr;
+        return place;
+    }
+    /// After keep(). @return false: nothing was kept, and the descriptor stands for something else
+    bool take_back(std::uint32_t place, int fd, Object *object, std::uint64_t cookie)
+    {
+        if (place == Uses::none)
             return true;
-        }
-        object_ = state.table.use(fd);
-        if (object_ == object && object->cookie == cookie)
+        const bool kept = Uses::take_back(place);
+        object_ = kept ? object : state.table.use(fd);
+        if (kept || (object_ == object && object->cookie == cookie))
             return true;
         drop();
         return false;
@@ -237,8 +240,9 @@ public:
     }
     ~Turn()
     {
-        if (counted_)
+        if (counted_ && (place_ == Uses::none || Uses::keeps(place_)))
             body_->done_in_kernel();
+        Uses::let_go(place_);
     }
     Turn(const Turn &) = delete;
     Turn &operator=(const Turn &) = delete;
@@ -246,8 +250,9 @@ public:
     void to_kernel()
     {
         if (counted_)
-            asleep_.emplace(*held_.object());
-        held_.drop();
+            place_ = held_.keep();
+        else
+            held_.drop();
     }
 
 private:
@@ -255,7 +260,7 @@ private:
     Body *body_;
     Connection *one_;
     bool counted_ = false;
-    std::optional<Asleep> asleep_;
+    std::uint32_t place_ = Uses::none;
 };
 
 /// Descriptors that are about to be waited for: none of their connections is claimed before the end
@@ -266,7 +271,7 @@ public:
     Waits() = default;
     ~Waits()
     {
-        for (std::uint32_t i = 0; i < n_; i++)
+        for (std::uint32_t i = 0; i < n_ && Uses::keeps(first_); i++)
             counted_[i]->done_in_kernel();
         Uses::let_go(first_);
     }

@@ -5,6 +5,7 @@
 #include "preload/state.hpp"
 
 #include <csetjmp>
+#include <pthread.h>
 
 namespace ntb::socket::preload
 {
@@ -15,35 +16,76 @@ constexpr std::uint32_t most = 128; // of a poll(), and of handlers within handl
 
 struct Kept {
     std::atomic<std::uint32_t> count;
+    bool is_ended_with_thread;
     Object *objects[most];
 };
 [[gnu::tls_model("initial-exec")]] thread_local Kept kept;
+
+pthread_key_t ends;
+bool has_ends;
+
+__attribute__((constructor(101))) void make_key()
+{
+    has_ends = pthread_key_create(&ends, [](void *) { Uses::let_go(0); }) == 0;
+}
+
+std::uint32_t count()
+{
+    return kept.count.load(std::memory_order_relaxed);
+}
+
+void set_count(std::uint32_t now)
+{
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    kept.count.store(now, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+}
 } // namespace
 
 std::uint32_t Uses::keep(Object &object)
 {
-    const std::uint32_t place = kept.count.load(std::memory_order_relaxed);
+    const std::uint32_t place = count();
     if (place == most)
         return none;
+    if (!kept.is_ended_with_thread) [[unlikely]] {
+        kept.is_ended_with_thread = true;
+        if (has_ends)
+            pthread_setspecific(ends, &kept);
+    }
     Table::sleep(object);
     kept.objects[place] = &object;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    kept.count.store(place + 1, std::memory_order_relaxed);
+    set_count(place + 1);
     return place;
 }
 
 bool Uses::keeps(std::uint32_t place)
 {
-    return place < kept.count.load(std::memory_order_relaxed);
+    return place < count();
+}
+
+bool Uses::take_back(std::uint32_t place)
+{
+    if (!keeps(place))
+        return false;
+    set_count(place);
+    Table::wake(*kept.objects[place]);
+    return true;
 }
 
 void Uses::let_go(std::uint32_t place)
 {
     while (keeps(place)) {
-        const std::uint32_t last = kept.count.load(std::memory_order_relaxed) - 1;
-        kept.count.store(last, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        state.table.woken(kept.objects[last]);
+        const std::uint32_t last = count() - 1;
+        take_back(last);
+        state.table.done(kept.objects[last]);
+    }
+}
+
+void Uses::forked()
+{
+    for (std::uint32_t i = 0; i < count(); i++) {
+        Table::touch(*kept.objects[i]);
+        Table::sleep(*kept.objects[i]);
     }
 }
 

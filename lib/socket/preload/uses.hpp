@@ -11,35 +11,25 @@ namespace ntb::socket::preload
 
 /// What calls of this thread have in use while they sleep, or while the kernel does their work: as
 /// the kernel's calls have their file, whatever becomes of the number. A handler may leave such a
-/// call for good by longjmp(), so the uses do not lie in its frame. The last one kept is the first
-/// to go. By this thread alone, and its handlers.
+/// call for good, by longjmp() or the end of the thread, so the uses do not lie in its frame. The
+/// last one kept is the first to go. By this thread alone, and its handlers.
 class Uses
 {
 public:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-    /// The caller has it in use; from now on this keeps it, asleep: who closes it need not wait.
-    /// @return its place, or none: there is no room, and nothing is kept
+    /// The caller's use becomes one that sleeps, and this thread's: who closes need not wait for
+    /// it.
+    /// @return its place, or none: there is no room, and the use stays the caller's
     static std::uint32_t keep(Object &object);
-    /// false: a longjmp() has left some call of this thread meanwhile, and nothing is kept any
-    /// more: the number may stand for something else.
+    /// The last one that was kept is the caller's again. @retval false a longjmp() has left some
+    /// call of this thread meanwhile, and nothing is kept any more
+    static bool take_back(std::uint32_t place);
     static bool keeps(std::uint32_t place);
-    /// Lets that one go, and those behind it. none: nothing
+    /// Ends that use, and those behind it. none: nothing
     static void let_go(std::uint32_t place);
-};
-
-/// One use, for as long as this lives.
-class Asleep
-{
-public:
-    explicit Asleep(Object &object) : place_(Uses::keep(object)) {}
-    ~Asleep() { Uses::let_go(place_); }
-    Asleep(const Asleep &) = delete;
-    Asleep &operator=(const Asleep &) = delete;
-    bool is_kept() const { return Uses::keeps(place_); }
-
-private:
-    std::uint32_t place_;
+    /// In the child of a fork, whose table knows of no use.
+    static void forked();
 };
 
 } // namespace ntb::socket::preload

@@ -237,7 +237,7 @@ void Table::end_left()
     const std::uint32_t used = fresh_.load();
     for (std::uint32_t i = 0; i < used; i++) {
         std::uint32_t waiting = ending;
-        if (objects_[i].names.compare_exchange_strong(waiting, 0))
+        if (!is_used(objects_[i]) && objects_[i].names.compare_exchange_strong(waiting, 0))
             over_(&objects_[i]);
     }
 }

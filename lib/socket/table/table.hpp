@@ -62,7 +62,6 @@ public:
     bool leave(Object *object);
     /// Whether calls are at work with it.
     static bool is_used(const Object &object) { return object.users.load() != 0; }
-    static bool is_used_by_others(const Object &object) { return object.users.load() > 1; }
     /// Users that do not sleep.
     static std::uint32_t awake(const Object &object)
     {
@@ -72,17 +71,9 @@ public:
     static bool has_sleepers(const Object &object) { return object.sleepers.load() != 0; }
     /// A use of an object that is perhaps over: its body says so. Given back by done().
     static void touch(Object &object) { kernel::add(object.users); }
-    /// One more use of an object that is in use, by a call that sleeps. Given back by woken().
-    static void sleep(Object &object)
-    {
-        object.users.fetch_add(1);
-        object.sleepers.fetch_add(1);
-    }
-    void woken(Object *object)
-    {
-        object->sleepers.fetch_sub(1);
-        done(object);
-    }
+    /// A use of it sleeps, until wake().
+    static void sleep(Object &object) { kernel::add(object.sleepers); }
+    static void wake(Object &object) { kernel::subtract(object.sleepers); }
     std::uint32_t index(const Object &object) const
     {
         return static_cast<std::uint32_t>(&object - objects_);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,10 +187,29 @@ static void case_closed_and_forked(void)
     await_child(child);
 }
 
-const struct trap threads_traps[] = {{"shut_and_closed", case_shut_and_closed},
-                                     {"closed_reader", case_closed_reader},
-                                     {"replaced_reader", case_replaced_reader},
-                                     {"closed_writer", case_closed_writer},
-                                     {"closed_poll", case_closed_poll},
-                                     {"closed_and_forked", case_closed_and_forked},
-                                     {NULL, NULL}};
+static void end_thread(int number)
+{
+    (void)number;
+    pthread_exit(NULL);
+}
+
+// A thread that a handler ends in its call has nothing any more.
+static void case_thread_ends(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    signal(SIGUSR1, end_thread);
+    begin(receives, &ends[1]);
+    MUST(-pthread_kill(thread, SIGUSR1));
+    MUST(-pthread_join(thread, NULL));
+    say(ends[1], "goes on");
+    hear(ends[0]);
+    MUST(close(ends[1]));
+    hear(ends[0]);
+}
+
+const struct trap threads_traps[] = {
+    {"shut_and_closed", case_shut_and_closed}, {"closed_reader", case_closed_reader},
+    {"replaced_reader", case_replaced_reader}, {"closed_writer", case_closed_writer},
+    {"closed_poll", case_closed_poll},         {"closed_and_forked", case_closed_and_forked},
+    {"thread_ends", case_thread_ends},         {NULL, NULL}};

@@ -170,31 +170,39 @@ TEST_F(TableTest, WhoSleepsKeepsAnObjectAndNeedNotBeWaitedFor)
 {
     Object *object = add(5);
     ASSERT_EQ(table_.use(5), object);
+    EXPECT_EQ(Table::awake(*object), 1u);
     Table::sleep(*object);
-    table_.done(object);
     EXPECT_TRUE(Table::is_used(*object));
     EXPECT_TRUE(Table::has_sleepers(*object));
     EXPECT_EQ(Table::awake(*object), 0u);
     EXPECT_FALSE(table_.take(5).over);
     EXPECT_EQ(ended_, 0);
-    table_.woken(object);
-    EXPECT_EQ(ended_, 1);
+    Table::wake(*object);
     EXPECT_FALSE(Table::has_sleepers(*object));
+    EXPECT_EQ(Table::awake(*object), 1u);
+    table_.done(object);
+    EXPECT_EQ(ended_, 1);
 }
 
 TEST_F(TableTest, AChildEndsWhatItsParentsThreadsHadKept)
 {
-    Object *left = add(5), *open = add(6);
-    Table::sleep(*left);
-    Table::sleep(*open);
+    Object *left = add(5), *open = add(6), *own = add(7);
+    for (Object *one : {left, open, own}) {
+        Table::touch(*one);
+        Table::sleep(*one);
+    }
     EXPECT_FALSE(table_.take(5).over);
+    EXPECT_FALSE(table_.take(7).over);
     table_.forked();
+    Table::touch(*own); // of the thread that forks
     EXPECT_FALSE(Table::is_used(*open));
     table_.end_left();
     EXPECT_EQ(ended_, 1);
     EXPECT_EQ(table_.find(6), open);
     table_.end_left();
     EXPECT_EQ(ended_, 1) << "once";
+    table_.done(own);
+    EXPECT_EQ(ended_, 2);
 }
 
 } // namespace ntb::socket
