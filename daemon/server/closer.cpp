@@ -61,6 +61,7 @@ struct Closer::Shared {
     struct Job {
         int fd;
         uint64_t ticket;
+        Close look;
     };
     struct User {
         std::deque<Job> jobs;
@@ -76,6 +77,13 @@ struct Closer::Shared {
     Shared(const Shared &) = delete;
     Shared &operator=(const Shared &) = delete;
     ~Shared() { ::close(fd); }
+
+    void end(int job, const Close &look) const
+    {
+        if (look)
+            look(job);
+        close(job);
+    }
 
     const Close close;
     const std::chrono::milliseconds idle;
@@ -105,16 +113,16 @@ Closer::~Closer()
     shared_->left.wait_for(held, patience, [&] { return shared_->users.empty(); });
 }
 
-void Closer::close(uid_t uid, int fd, uint64_t ticket)
+void Closer::close(uid_t uid, int fd, uint64_t ticket, Close look)
 {
     if (trusts(uid)) {
-        shared_->close(fd);
+        shared_->end(fd, look);
         return;
     }
     const std::lock_guard held(shared_->lock);
     const auto [found, is_new] = shared_->users.try_emplace(uid);
     Shared::User &user = found->second;
-    user.jobs.push_back({fd, ticket});
+    user.jobs.push_back({fd, ticket, std::move(look)});
     user.pending++;
     if (!is_new) {
         user.wakes.notify_one();
@@ -128,8 +136,8 @@ void Closer::close(uid_t uid, int fd, uint64_t ticket)
         thread.detach();
     } catch (const std::system_error &) {
         // Better to wait for one than to keep it.
+        shared_->end(fd, user.jobs.back().look);
         shared_->users.erase(found);
-        shared_->close(fd);
         if (ticket != 0)
             shared_->closed.push_back(ticket);
         eventfd_write(shared_->fd, 1);
@@ -180,10 +188,10 @@ void Closer::run(const std::shared_ptr<Shared> &shared, uid_t uid)
     Shared::User &user = shared->users.at(uid);
     const auto has_work = [&] { return !user.jobs.empty() || shared->ends; };
     while (user.wakes.wait_for(held, shared->idle, has_work) && !user.jobs.empty()) {
-        const Shared::Job job = user.jobs.front();
+        const Shared::Job job = std::move(user.jobs.front());
         user.jobs.pop_front();
         held.unlock();
-        shared->close(job.fd);
+        shared->end(job.fd, job.look);
         held.lock();
         if (job.ticket != 0)
             shared->closed.push_back(job.ticket);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Closes what clients handed in. The last close of a descriptor may wait for as long as its user
-// likes: of a TCP socket with SO_LINGER, of a unix socket in which such ones lie, of a file of
-// FUSE.
+// Looks at what clients handed in, and closes it. The last close of a descriptor may wait for as
+// long as its user likes: of a TCP socket with SO_LINGER, of a unix socket in which such ones lie,
+// of a file of FUSE.
 #ifndef NTBD_SERVER_CLOSER_HPP
 #define NTBD_SERVER_CLOSER_HPP
 
@@ -47,8 +47,12 @@ public:
 
     /// Any thread.
     bool trusts(uid_t uid) const { return uid == 0 || uid == own_; }
-    /// Any thread. @param ticket  not 0: comes back from take_closed(), unless the user is trusted
-    void close(uid_t uid, int fd, uint64_t ticket = 0);
+    /// Any thread.
+    /// @param ticket  not 0: comes back from take_closed(), unless the user is trusted
+    /// @param look    called before the close, on the same thread: what asks the kernel about a
+    ///                socket waits for its lock, which a user may hold for long, in a send from
+    ///                memory of FUSE
+    void close(uid_t uid, int fd, uint64_t ticket = 0, Close look = {});
     /// A connected unix socket that only the daemon holds: the client sees its end at once. It does
     /// not become pending if its user is behind and no descriptor lies in it, so connecting again
     /// and again does not pile up sockets.

@@ -299,13 +299,16 @@ bool Server::take_claim(Session &session, Parcel *parcel)
         return false;
     const Message &m = parcel->message;
     const uid_t uid = session.user.uid;
-    const Shown shown = inspect(parcel->fd(0), namespace_);
     const int fd = parcel->take_fd(0);
     if (fd >= 0 && !closer_->trusts(uid)) {
-        session.claiming = std::make_unique<Session::Claiming>(Session::Claiming{m, shown});
-        closer_->close(uid, fd, session.id);
+        const auto claiming = std::make_shared<Session::Claiming>(Session::Claiming{m, {}});
+        session.claiming = claiming;
+        closer_->close(uid, fd, session.id, [claiming, own = namespace_](int shown) {
+            claiming->shown = inspect(shown, own);
+        });
         return true;
     }
+    const Shown shown = inspect(fd, namespace_);
     if (fd >= 0)
         closer_->close(uid, fd);
     return broker_.take_claim(session.id, m, shown);

@@ -16,7 +16,7 @@ struct Server::Session {
         int fds[ntbc::fds_max];
         int count;
     };
-    /// Whose socket has been looked at, and is being closed.
+    /// Whose socket is being looked at, and closed.
     struct Claiming {
         ntbc::Message message;
         Shown shown;
@@ -28,9 +28,9 @@ struct Server::Session {
     Stage stage;
     int64_t until_ms; ///< by which it has greeted
     bool doomed = false;
-    bool held = false; ///< not watched: nothing is read from it now
-    std::unique_ptr<Claiming> claiming;
-    std::deque<Unsent> unsent; ///< with descriptors of its own
+    bool held = false;                  ///< not watched: nothing is read from it now
+    std::shared_ptr<Claiming> claiming; ///< the thread that looks has it, too
+    std::deque<Unsent> unsent;          ///< with descriptors of its own
 
     Session(uint64_t number, int socket, const User &who, Stage first, int64_t until)
         : id(number), fd(socket), user(who), stage(first), until_ms(until)

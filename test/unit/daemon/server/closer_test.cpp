@@ -128,6 +128,29 @@ TEST_F(Closers, SayWhatIsClosed)
     EXPECT_EQ(closer->take_closed(), std::vector<uint64_t>{12});
 }
 
+// As one that asks about a socket whose user keeps its lock.
+TEST_F(Closers, LookBeforeTheyClose)
+{
+    std::thread::id looked;
+    const auto look = [&, to = system](int fd) {
+        EXPECT_FALSE(to->has_closed(fd));
+        looked = std::this_thread::get_id();
+    };
+    closer->close(own, 1, 0, look);
+    EXPECT_EQ(looked, std::this_thread::get_id());
+    EXPECT_TRUE(system->has_closed(1));
+    closer->close(hostile, 2, 12, [to = system](int) { to->close(sticks); });
+    closer->close(good, 3, 13, look);
+    await(*closer);
+    EXPECT_EQ(closer->take_closed(), std::vector<uint64_t>{13});
+    EXPECT_NE(looked, std::this_thread::get_id());
+    EXPECT_FALSE(system->has_closed(2));
+    system->release();
+    await(*closer);
+    EXPECT_EQ(closer->take_closed(), std::vector<uint64_t>{12});
+    EXPECT_TRUE(system->has_closed(2));
+}
+
 TEST_F(Closers, SayWhoIsBehind)
 {
     const int most = static_cast<int>(Closer::pending_max);
