@@ -86,12 +86,12 @@ void after_fork_now(pid_t child)
         Uses::forked();
     }
     upgrade_after_fork(child);
-    if (child == 0)
-        state.table.end_left();
+    if (child != 0)
+        return;
     // A child's attachment counts from nothing.
-    if (child == 0)
-        for (std::atomic<std::uint64_t> &one : taken_figures)
-            one = 0;
+    for (std::atomic<std::uint64_t> &one : taken_figures)
+        one = 0;
+    state.table.end_left();
 }
 
 void around_fork(void (*step)())
@@ -362,7 +362,12 @@ void report()
     };
     text.add("  %llu matched\n", static_cast<unsigned long long>(figures.matched.load()));
     bytes("ring", figures.ring_received, figures.ring_sent);
-    bytes("TCP", figures.received - figures.ring_received, figures.sent - figures.ring_sent);
+    // A process that is killed has not counted all of what it moved.
+    const auto rest = [](std::uint64_t all, std::uint64_t ring) {
+        return all - std::min(all, ring);
+    };
+    bytes("TCP", rest(figures.received, figures.ring_received),
+          rest(figures.sent, figures.ring_sent));
     text.add("  calls:");
     for (std::size_t i = 0; i < call_count; i++)
         if (const std::uint64_t times = figures.calls[i].load(); times != 0)

@@ -169,6 +169,9 @@ void Body::end(int fd)
 void Body::number_closed(int fd, bool last)
 {
     await_calls();
+    // A call that is restarted finds no such number any more.
+    if (fd >= 0 && Uses::has(*object_))
+        end_restarts();
     if (last) {
         keep_open(fd);
     } else {

@@ -4,6 +4,7 @@
 #include "preload/calls.hpp"
 #include "preload/state.hpp"
 
+#include <algorithm>
 #include <csetjmp>
 #include <pthread.h>
 
@@ -19,7 +20,7 @@ struct Kept {
     bool is_ended_with_thread;
     Object *objects[most];
 };
-[[gnu::tls_model("initial-exec")]] thread_local Kept kept;
+[[gnu::tls_model("initial-exec")]] constinit thread_local Kept kept{};
 
 pthread_key_t ends;
 bool has_ends;
@@ -67,8 +68,10 @@ bool Uses::take_back(std::uint32_t place)
 {
     if (!keeps(place))
         return false;
+    // Before a handler may have its place.
+    Object *const object = kept.objects[place];
     set_count(place);
-    Table::wake(*kept.objects[place]);
+    Table::wake(*object);
     return true;
 }
 
@@ -76,9 +79,15 @@ void Uses::let_go(std::uint32_t place)
 {
     while (keeps(place)) {
         const std::uint32_t last = count() - 1;
+        Object *const object = kept.objects[last];
         take_back(last);
-        state.table.done(kept.objects[last]);
+        state.table.done(object);
     }
+}
+
+bool Uses::has(const Object &object)
+{
+    return std::find(kept.objects, kept.objects + count(), &object) != kept.objects + count();
 }
 
 void Uses::forked()

@@ -28,6 +28,8 @@ public:
     static bool keeps(std::uint32_t place);
     /// Ends that use, and those behind it. none: nothing
     static void let_go(std::uint32_t place);
+    /// Whether a call of this thread keeps it: then this is a handler.
+    static bool has(const Object &object);
     /// In the child of a fork, whose table knows of no use.
     static void forked();
 };

@@ -13,6 +13,7 @@ namespace
 // handler may not ask for any.
 [[gnu::tls_model("initial-exec")]] thread_local std::atomic<std::uint32_t> all;
 [[gnu::tls_model("initial-exec")]] thread_local std::atomic<std::uint32_t> not_restarting;
+[[gnu::tls_model("initial-exec")]] thread_local std::atomic<std::uint32_t> ending;
 // Not where the waiting call has it: a handler that leaves it by longjmp() would leave a pointer.
 [[gnu::tls_model("initial-exec")]] thread_local timespec time_of_sleep;
 
@@ -38,7 +39,13 @@ timespec &sleep_time()
 
 Handled handled()
 {
-    return {all.load(std::memory_order_relaxed), not_restarting.load(std::memory_order_relaxed)};
+    return {all.load(std::memory_order_relaxed), not_restarting.load(std::memory_order_relaxed),
+            ending.load(std::memory_order_relaxed)};
+}
+
+void end_restarts()
+{
+    count(ending);
 }
 
 } // namespace ntb::socket

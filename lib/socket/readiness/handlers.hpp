@@ -18,8 +18,12 @@ void handler_runs(bool restarts);
 struct Handled {
     std::uint32_t all;
     std::uint32_t not_restarting;
+    std::uint32_t ending; ///< those that have closed what the call waits for
 };
 Handled handled();
+/// To be called in a handler that closes what its thread's call waits for: started again, that call
+/// would find no such descriptor.
+void end_restarts();
 
 /// The time-out that this thread gives to a kernel's wait. handler_runs() makes it 0: so one that
 /// runs between a look at handled() and that wait is not slept over (rule W9), without a system

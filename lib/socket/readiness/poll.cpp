@@ -444,6 +444,8 @@ int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Atte
         if ((timeout != nullptr && !restarts) || after.not_restarting != before.not_restarting ||
             after.all == seen.all)
             return -EINTR;
+        if (after.ending != before.ending)
+            return -EBADF;
         seen = after;
     }
 }

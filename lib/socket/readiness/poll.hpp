@@ -64,6 +64,7 @@ int select(int n, fd_set *read, fd_set *write, fd_set *except, const timespec *t
 /// @param since    handled() before the first wait of the call; NULL: this is the first
 /// @retval 0 call again
 /// @retval -EAGAIN the time is over
+/// @retval -EBADF a handler that restarts calls has closed it: end_restarts()
 /// @retval -EINTR a handler ran. Without a time of the socket's one that restarts calls does not
 ///         end it
 int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant,

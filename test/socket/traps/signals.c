@@ -143,6 +143,30 @@ static void case_longjmp(void)
     see("recv", recv(ends[1], text, sizeof(text), 0));
 }
 
+static int to_close;
+static void close_it(int number)
+{
+    (void)number;
+    close(to_close);
+}
+
+// What a handler closes that its thread reads from: a read that is started again finds nothing.
+static void case_closing_handler(void)
+{
+    char byte;
+    for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART) {
+        int ends[2];
+        connect_pair(ends);
+        to_close = ends[1];
+        const struct sigaction action = {.sa_handler = close_it, .sa_flags = flags};
+        MUST(sigaction(SIGALRM, &action, NULL));
+        alarm_soon();
+        see("recv", recv(ends[1], &byte, 1, 0));
+        hear(ends[0]);
+        MUST(close(ends[0]));
+    }
+}
+
 // A signal for each arrival.
 static void case_sigio(void)
 {
@@ -160,6 +184,10 @@ static void case_sigio(void)
     hear(ends[1]);
 }
 
-const struct trap signals_traps[] = {
-    {"sigpipe", case_sigpipe}, {"signals", case_signals}, {"siginterrupt", case_siginterrupt},
-    {"longjmp", case_longjmp}, {"sigio", case_sigio},     {NULL, NULL}};
+const struct trap signals_traps[] = {{"sigpipe", case_sigpipe},
+                                     {"signals", case_signals},
+                                     {"siginterrupt", case_siginterrupt},
+                                     {"longjmp", case_longjmp},
+                                     {"sigio", case_sigio},
+                                     {"closing_handler", case_closing_handler},
+                                     {NULL, NULL}};

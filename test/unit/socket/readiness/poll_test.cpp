@@ -233,6 +233,10 @@ TEST_F(Polls, AHandlerBetweenTwoWaitsOfACallEndsIt)
     handler_runs(true);
     EXPECT_EQ(wait_for(a, EPOLLIN, &soon, nullptr, true, &first), -EAGAIN) << "it restarts calls";
     EXPECT_EQ(wait_for(a, EPOLLIN, &soon, nullptr, false, &first), -EINTR) << "not with a time-out";
+    const Handled closing = handled();
+    handler_runs(true);
+    end_restarts();
+    EXPECT_EQ(wait_for(a, EPOLLIN, nullptr, nullptr, true, &closing), -EBADF) << "it was closed";
     const Handled second = handled();
     handler_runs(false);
     EXPECT_EQ(wait_for(a, EPOLLIN, nullptr, nullptr, true, &second), -EINTR);
