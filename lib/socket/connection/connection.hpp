@@ -170,6 +170,8 @@ private:
     std::uint64_t token_ = 0;
     std::uint64_t id_ = 0;
     Bytes sent_, received_;
+    // Of the sender, under its lock: what the receiver has taken, and since when no more.
+    std::uint64_t stalled_at_ = 0, stalled_since_ = 0;
     std::atomic<int> owed_{0}; ///< an error that was not said
     Attachment *attachment_ = nullptr;
     Connection *next_ = nullptr;

@@ -55,6 +55,7 @@ private:
     ssize_t write_kernel(const Parts &parts, int flags);
     bool has_room();
     bool is_over();
+    bool is_stalled();
 
     Connection &connection_;
     SendHalf &half_;

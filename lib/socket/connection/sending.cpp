@@ -247,6 +247,21 @@ ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
     return write_kernel(Parts(parts, n), flags);
 }
 
+/// Whether a peer that sends nothing any more has taken nothing for a while, either. It may be one
+/// whose last holder died without a close, in a process that its daemon does not know: what is sent
+/// by TCP is answered by a reset then, and by one that is slow it is read.
+bool Connection::Sending::is_stalled()
+{
+    constexpr std::uint64_t while_ns = 200000000;
+    if (load(connection_.record_->in.is_shut) != 0)
+        return false; // then it was this end that said so
+    if (connection_.stalled_at_ != half_.taken || connection_.stalled_since_ == 0) {
+        connection_.stalled_at_ = half_.taken;
+        connection_.stalled_since_ = half_.asked;
+    }
+    return half_.asked - connection_.stalled_since_ >= while_ns;
+}
+
 /// Whether the kernel's connection has ended: a sender that waits for room has no other way to
 /// learn of it. The error then comes from the kernel's call. Nor has it of the end of its daemon,
 /// if the program only calls again: the next call attends to that.
@@ -258,8 +273,12 @@ bool Connection::Sending::is_over()
         connection_.check_daemon();
     if (!kept && !is_time)
         return false;
-    if ((kernel::events_of(fd_, 0) & (POLLHUP | POLLERR)) == 0)
+    const std::uint32_t events = kernel::events_of(fd_, POLLRDHUP);
+    if ((events & (POLLHUP | POLLERR)) == 0) {
+        if ((events & POLLRDHUP) != 0 && is_stalled())
+            go_back();
         return false;
+    }
     sender_.abort();
     commit();
     Attachment::turn();

@@ -2,6 +2,7 @@
 // Children and new programs.
 #include "traps.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -154,6 +156,37 @@ static void case_posix_spawn(void)
     talk(ends);
 }
 
+// The last one that has it is a child, which dies with unread bytes while its peer waits for room.
+static void case_dead_reader(void)
+{
+    static char much[1 << 20];
+    int ends[2];
+    connect_pair(ends);
+    talk(ends);
+    const pid_t writer = (pid_t)MUST(fork());
+    if (writer == 0) {
+        close(ends[1]);
+        while (send(ends[0], much, sizeof(much), MSG_NOSIGNAL) > 0)
+            ;
+        _exit(errno == ECONNRESET || errno == EPIPE ? 0 : 1);
+    }
+    close(ends[0]);
+    const pid_t reader = (pid_t)MUST(fork());
+    if (reader == 0) {
+        // Until no more comes: the writer waits then.
+        int before = -1, bytes = 0;
+        while (bytes == 0 || bytes != before) {
+            before = bytes;
+            usleep(100000);
+            ioctl(ends[1], FIONREAD, &bytes);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    await_child(reader);
+    await_child(writer);
+}
+
 // With connections that rings are about to be granted to, and whose ends make no call meanwhile.
 static void case_spawn_early(void)
 {
@@ -264,6 +297,7 @@ const struct trap processes_traps[] = {{"fork", case_fork},
                                        {"vfork", case_vfork},
                                        {"posix_spawn", case_posix_spawn},
                                        {"spawn_early", case_spawn_early},
+                                       {"dead_reader", case_dead_reader},
                                        {"system", case_system},
                                        {"popen", case_popen},
                                        {"exec", case_exec},
