@@ -136,6 +136,8 @@ void Body::forget(int fd)
 
 void Body::announce_slowly(int fd)
 {
+    if (Connection *one = claimed(); one != nullptr)
+        one->settle();
     hide_bells();
     if (!upgraded() || announced_.exchange(true))
         return;
