@@ -42,8 +42,6 @@ public:
     /// Whether calls have to be made here. false: each is the kernel's call, now and for good, but
     /// for close(). One load.
     bool upgraded() const { return stage_.load(std::memory_order_acquire) != Stage::Native; }
-    /// Reads what the daemon has answered, where that is not done yet.
-    void settle() { is_matched(); }
     /// Whether a direction has a ring: only then do look(), arm() and bell() say more than the
     /// kernel does of the shadow.
     bool has_ring() const;

@@ -217,10 +217,6 @@ private:
 ssize_t step(Body &body, int named, Way way, const iovec *places, int n, int flags)
 {
     const int fd = body.number(named);
-    // Before the call that may grant a ring: a set that cannot learn of it has it go back, and then
-    // the ring is to be empty.
-    if (fd == named)
-        body.announce(fd);
     ssize_t result;
     if (Connection *one = body.claimed(); one != nullptr) {
         result =

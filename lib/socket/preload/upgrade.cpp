@@ -136,8 +136,6 @@ void Body::forget(int fd)
 
 void Body::announce_slowly(int fd)
 {
-    if (Connection *one = claimed(); one != nullptr)
-        one->settle();
     hide_bells();
     if (!upgraded() || announced_.exchange(true))
         return;
