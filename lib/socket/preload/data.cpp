@@ -489,6 +489,11 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
                 break;
             all[done].msg_len = static_cast<unsigned>(result);
             count_bytes(way, result);
+            // Behind a part: what it had kept is given up, and the number is of something else.
+            if (held.body() == nullptr) {
+                done++;
+                break;
+            }
         }
     }
     return done > 0 ? static_cast<int>(done) : static_cast<int>(answer(result));
