@@ -96,10 +96,7 @@ public:
     {
         if ((flags_ & MSG_DONTWAIT) != 0)
             return -EAGAIN;
-        if (began_ == 0) {
-            began_ = now_ns();
-            before_ = handled();
-        }
+        begin();
         const std::uint32_t event = way_ == Way::In ? EPOLLIN : EPOLLOUT;
         // Most waits are over by then, and need not ask the kernel for anything.
         if (until_ == 0 && held.body()->waits(event)) {
@@ -144,10 +141,7 @@ public:
         if ((flags_ & MSG_DONTWAIT) != 0 ||
             (kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
             return -EAGAIN;
-        if (began_ == 0) {
-            began_ = now_ns();
-            before_ = handled();
-        }
+        begin();
         if (!is_asked_)
             ask(fd);
         if (kernel::cookie_of(fd) != held.object()->cookie)
@@ -177,6 +171,13 @@ private:
     /// number meanwhile: poll() looks the number up again each time that it is woken.
     static constexpr timespec unclosed = {1, 0};
 
+    void begin()
+    {
+        if (began_ != 0)
+            return;
+        began_ = now_ns();
+        before_ = handled();
+    }
     int wait(Held &held, std::uint32_t event, const timespec *time, bool restarts)
     {
         return asleep(held, [=, this](Body &body) {

@@ -27,9 +27,6 @@ namespace
 constexpr const char variable[] = "NTB_SOCKET_INHERITED";
 constexpr int least_looked_at = 64; // numbers, of a child of vfork()
 constexpr std::size_t most_variables = 4096;
-// How long the peer may take to go back to TCP.
-constexpr int leave_looks = 1000;
-constexpr timespec leave_pause = {0, 1000000};
 
 bool stays_open(int fd)
 {
@@ -79,8 +76,7 @@ void leave_all_but_unread(Body &body, int fd)
             one->abort(fd);
             return;
         }
-        timespec pause = leave_pause;
-        kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
+        pause_before_look();
     }
 }
 

@@ -16,9 +16,6 @@ namespace ntb::socket::preload
 
 namespace
 {
-// How long the peer may take to go back to TCP, before the connection is broken off.
-constexpr int leave_looks = 1000;
-constexpr timespec leave_pause = {0, 1000000};
 constexpr int most_yields = 10000; // some milliseconds
 
 Body *bodies;
@@ -208,6 +205,12 @@ void Body::await_sleepers() const
         kernel::call(SYS_sched_yield);
 }
 
+void pause_before_look()
+{
+    timespec pause = {0, 1000000};
+    kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
+}
+
 void Body::leave(int fd, bool in, bool out)
 {
     if (in && out)
@@ -218,8 +221,7 @@ void Body::leave(int fd, bool in, bool out)
     for (int i = 0; i < leave_looks; i++) {
         if (one->leave(fd, in, out))
             return;
-        timespec pause = leave_pause;
-        kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
+        pause_before_look();
     }
     count(Reason::broken_off);
     one->abort(fd);

@@ -313,6 +313,11 @@ Source *source_of(int fd);
 /// The last use of an object without descriptors is over.
 void finish(Object *object, int fd);
 
+/// How often it is looked whether the peer has gone back to TCP, before the connection is broken
+/// off: some second, with pauses.
+constexpr int leave_looks = 1000;
+void pause_before_look();
+
 /// As Body::leave(), where the descriptor is a connection.
 void leave(int fd);
 /// As leave(), where it has become the program's standard input, output or error: what stdio does
