@@ -307,7 +307,8 @@ def case_bonding(world):
 
     def vdevs():
         ports = [world.port(n, f"cable{n}") for n in range(2)]
-        return [*ports, f"net_bonding0,mode=1,{member}=net_plx_ntb0,{member}=net_plx_ntb1"]
+        # With none named, each end sends and receives by the link that it has seen first: not always the same.
+        return [*ports, f"net_bonding0,mode=1,{member}=net_plx_ntb0,{member}=net_plx_ntb1,primary=net_plx_ntb0"]
     near = world.start("near", 0, "--portlist=2", vdevs=vdevs())
     far = world.start("far", 1, "--portlist=2", vdevs=vdevs())
     near.await_link(port=2)
