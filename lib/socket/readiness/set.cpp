@@ -355,6 +355,9 @@ Set::Absorbed Set::absorb(epoll_event *events, int n, std::uint32_t call)
         if (link != nullptr && report(*link, events[found.kept], call))
             found.keep(is_of(data, Bell) ? link->arrived_at : 0);
     }
+    // Programs set a part of the data of an event that lay here, and hand it to epoll_ctl(): with
+    // the secret in the rest of it, what they say would be taken for one of our entries.
+    std::fill(events + found.kept, events + std::max(n, found.kept), epoll_event{});
     return found;
 }
 

@@ -247,6 +247,51 @@ static void case_epoll_parted(void)
     }
 }
 
+// Programs set a part of an event that a set has written to, and hand it back: what is in the rest
+// of it means nothing, and what they set comes back.
+static void case_epoll_buffer(void)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    struct epoll_event got[8];
+    memset(got, 0, sizeof(got));
+    for (int round = 0; round < 20; round++) {
+        int ends[2];
+        connect_pair(ends);
+        talk(ends);
+        const int set = (int)MUST(epoll_create1(0));
+        got[0].events = EPOLLIN | EPOLLRDHUP | EPOLLET;
+        got[0].data.fd = 5;
+        MUST(epoll_ctl(set, EPOLL_CTL_ADD, ends[1], got));
+        for (int i = 0; i < 3 && epoll_wait(set, got, 8, 0) > 0; i++)
+            ;
+        say(ends[0], "end");
+        MUST(shutdown(ends[0], SHUT_WR));
+        struct pollfd ended = {.fd = ends[1], .events = POLLRDHUP};
+        MUST(poll(&ended, 1, 10000));
+        for (int i = 0; i < 5; i++) {
+            epoll_wait(set, got, 8, 0);
+            nanosleep(&moment, NULL);
+        }
+        for (int i = 0; i < 8; i++) {
+            int pipe_ends[2];
+            MUST(pipe(pipe_ends));
+            MUST(write(pipe_ends[1], "x", 1));
+            got[i].events = EPOLLIN;
+            got[i].data.u32 = 1;
+            const uint64_t data = got[i].data.u64;
+            MUST(epoll_ctl(set, EPOLL_CTL_ADD, pipe_ends[0], got + i));
+            struct epoll_event one;
+            if (epoll_wait(set, &one, 1, 0) != 1 || one.data.u64 != data)
+                fail("an event of a pipe");
+            MUST(close(pipe_ends[0]));
+            MUST(close(pipe_ends[1]));
+        }
+        MUST(close(set));
+        MUST(close(ends[0]));
+        MUST(close(ends[1]));
+    }
+}
+
 const struct trap sets_traps[] = {{"epoll", case_epoll},
                                   {"select", case_select},
                                   {"epoll_early", case_epoll_early},
@@ -255,4 +300,5 @@ const struct trap sets_traps[] = {{"epoll", case_epoll},
                                   {"sandboxed", case_sandboxed},
                                   {"epoll_refused", case_epoll_refused},
                                   {"epoll_parted", case_epoll_parted},
+                                  {"epoll_buffer", case_epoll_buffer},
                                   {NULL, NULL}};
