@@ -103,8 +103,8 @@ std::uint32_t Connection::look(int fd, std::uint32_t wanted)
         return events;
     Sending out(*this, fd);
     events |= out.look();
-    const bool hears_end = receiver == Receiver::State::Eof || is_shut;
-    if (hears_end && out.sender().state() == Sender::State::Ended)
+    // Also while bytes that came before the end are unread.
+    if ((events & EPOLLRDHUP) != 0 && out.sender().state() == Sender::State::Ended)
         events |= EPOLLHUP;
     return events;
 }

@@ -167,6 +167,18 @@ static void case_shutdown_events(void)
         MUST(close(ends[0]));
         MUST(close(ends[1]));
     }
+    // Both have ended, and what came before is unread.
+    int ends[2];
+    connect_pair(ends);
+    talk(ends);
+    MUST(shutdown(ends[0], SHUT_WR));
+    say(ends[1], "unread");
+    MUST(shutdown(ends[1], SHUT_WR));
+    struct pollfd entry = {.fd = ends[0], .events = POLLRDHUP};
+    see("ends", poll(&entry, 1, 5000));
+    see_events("unread", ends[0]);
+    hear(ends[0]);
+    see_events("read", ends[0]);
 }
 
 static atomic_int rounds;
