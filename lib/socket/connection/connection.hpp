@@ -124,6 +124,7 @@ private:
     bool is_matched();
     bool is_lost() const;
     std::uint64_t signs_to_sender() const;
+    std::uint32_t reset_events() const;
     bool is_attended() const;
     Lines &lines_out() const { return page_->direction[index_]; }
     Lines &lines_in() const { return page_->direction[1 - index_]; }

@@ -80,6 +80,13 @@ std::uint64_t Connection::signs(std::uint32_t events) const
     return sum;
 }
 
+/// Of one that was reset. An error that a call has said is shown no more.
+std::uint32_t Connection::reset_events() const
+{
+    constexpr std::uint32_t over = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP;
+    return over | (load(record_->reset_reported) == 0 ? std::uint32_t{EPOLLERR} : 0);
+}
+
 std::uint32_t Connection::look(int fd, std::uint32_t wanted)
 {
     if (!is_matched())

@@ -26,7 +26,6 @@ namespace
 
 constexpr int places_max = 16;
 constexpr std::uint32_t kept_ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-constexpr std::uint32_t all_over = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP;
 
 } // namespace
 
@@ -392,8 +391,7 @@ std::uint32_t Connection::Receiving::look()
     case State::Eof:
         return EPOLLIN | EPOLLRDHUP;
     case State::Reset:
-        return all_over |
-               (load(connection_.record_->reset_reported) == 0 ? std::uint32_t{EPOLLERR} : 0);
+        return connection_.reset_events();
     default:
         return 0;
     }

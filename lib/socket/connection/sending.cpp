@@ -306,15 +306,13 @@ std::uint32_t Connection::Sending::look()
         events = half_.open_room != 0 ? std::uint32_t{EPOLLOUT} : 0;
         break;
     case Sender::State::Ring:
-        events = has_room()  ? std::uint32_t{EPOLLOUT}
-                 : is_over() ? std::uint32_t{EPOLLOUT | EPOLLHUP | EPOLLERR}
-                             : 0;
+        events = has_room() ? std::uint32_t{EPOLLOUT} : is_over() ? connection_.reset_events() : 0;
         break;
     case Sender::State::Ended:
         events = EPOLLOUT;
         break;
     case Sender::State::Broken:
-        events = EPOLLOUT | EPOLLHUP | EPOLLERR;
+        events = connection_.reset_events();
         break;
     }
     if (events != 0 && half_.refused != 0) {
