@@ -16,8 +16,9 @@ struct Link {
     Source *source;     ///< NULL: the kernel's alone, or free
     std::uint64_t data; ///< the program's
     std::uint64_t reported_in, reported_out;
-    std::uint64_t arrived_at;    ///< when that came which was reported last
-    std::uint64_t looked_in;     ///< arrivals at the last look
+    std::uint64_t passed_in, passed_out; ///< as last shown to who has the set as a member
+    std::uint64_t arrived_at;            ///< when that came which was reported last
+    std::uint64_t looked_in;             ///< arrivals at the last look
     std::uint64_t signs;         ///< before the last look, which had nothing to report; else 0
     std::uint32_t events;        ///< the program's
     std::uint32_t reported_ends; ///< RDHUP, HUP and ERR as last reported

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "kernel/system.hpp"
 #include "readiness/event_masks.hpp"
@@ -86,6 +87,10 @@ struct Set::Absorbed {
 void Set::wake()
 {
     int ready = ready_descriptor();
+    // An entry that is in the kernel's list of ready ones already is no edge for who has the set as
+    // an edge triggered member: a new one is.
+    if (std::exchange(has_edge_, false) && nested_)
+        kernel_control(EPOLL_CTL_DEL, ready, 0, 0);
     const long done = kernel_control(EPOLL_CTL_MOD, ready, EPOLLIN | EPOLLONESHOT, secret_ | Wake);
     if (done != -ENOENT && done != -EBADF)
         return;
@@ -155,9 +160,11 @@ std::uint32_t Set::evaluate(Link &link, Arrivals &arrivals)
     return 0;
 }
 
-// Nothing is looked at any more until the bell rings. @retval false something is there: look on
+// Nothing is looked at any more until the bell rings. @retval false something is there: look on.
+// Others who have the set as an edge triggered member hear of what comes behind that by the bell.
 bool Set::arm(Link &link)
 {
+    rouse(link);
     link.armed_for = arm_events(link.events);
     link.armed = true;
     link.source->arm(link.armed_for);
@@ -166,7 +173,11 @@ bool Set::arm(Link &link)
     if (!link.armed) // it is the kernel's
         return true;
     if (now != 0) {
-        rouse(link);
+        has_edge_ |= link.passed_in != arrivals.in || link.passed_out != arrivals.out;
+        link.passed_in = arrivals.in;
+        link.passed_out = arrivals.out;
+        if (!nested_)
+            rouse(link);
         return false;
     }
     if ((link.armed_for & EPOLLOUT) && !link.asks_out && !link.orphan) {

@@ -179,6 +179,7 @@ private:
     std::uint64_t secret_ = 0;
     SpinTime spin_time_;
 
+    bool has_edge_ = false;          ///< something came that others were not shown by wake()
     std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered
     std::uint32_t orphans_ = 0;      ///< links whose number is closed, while the file is open
     std::uint32_t cursor_ = 0;       ///< who is looked at next

@@ -292,6 +292,40 @@ static void case_epoll_buffer(void)
     }
 }
 
+// An edge triggered set around another one: each arrival is an edge of it, also one that comes
+// between the last read and the next wait.
+static void case_epoll_nested(void)
+{
+    static const uint32_t kinds[] = {EPOLLIN, EPOLLIN | EPOLLET, EPOLLIN | EPOLLOUT};
+    for (int kind = 0; kind < 3; kind++) {
+        int ends[2];
+        connect_pair(ends);
+        talk(ends);
+        const int inner = (int)MUST(epoll_create1(0)), outer = (int)MUST(epoll_create1(0));
+        struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = 1};
+        MUST(epoll_ctl(outer, EPOLL_CTL_ADD, inner, &event));
+        event.events = kinds[kind];
+        MUST(epoll_ctl(inner, EPOLL_CTL_ADD, ends[1], &event));
+        for (int round = 0; round < 5; round++) {
+            say(ends[0], "1");
+            say(ends[0], "2");
+            see("outer", epoll_wait(outer, &event, 1, 5000));
+            see("inner", epoll_wait(inner, &event, 1, 5000));
+            printf("events %x\n", event.events);
+            struct pollfd both = {.fd = ends[1], .events = POLLIN};
+            for (int bytes = 0; bytes < 2;) {
+                char text[4];
+                MUST(poll(&both, 1, 5000));
+                bytes += (int)MUST(recv(ends[1], text, sizeof(text), 0));
+            }
+        }
+        MUST(close(inner));
+        MUST(close(outer));
+        MUST(close(ends[0]));
+        MUST(close(ends[1]));
+    }
+}
+
 const struct trap sets_traps[] = {{"epoll", case_epoll},
                                   {"select", case_select},
                                   {"epoll_early", case_epoll_early},
@@ -301,4 +335,5 @@ const struct trap sets_traps[] = {{"epoll", case_epoll},
                                   {"epoll_refused", case_epoll_refused},
                                   {"epoll_parted", case_epoll_parted},
                                   {"epoll_buffer", case_epoll_buffer},
+                                  {"epoll_nested", case_epoll_nested},
                                   {NULL, NULL}};
