@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <wordexp.h>
 
 using SignalHandler = void (*)(int);
 
@@ -94,7 +95,14 @@ using SignalHandler = void (*)(int);
     X(int, posix_spawnp,                                                                           \
       (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,       \
        char *const *, char *const *))                                                              \
+    X(int, pidfd_spawn,                                                                            \
+      (int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,         \
+       char *const *, char *const *))                                                              \
+    X(int, pidfd_spawnp,                                                                           \
+      (int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,         \
+       char *const *, char *const *))                                                              \
     X(int, system, (const char *))                                                                 \
+    X(int, wordexp, (const char *, wordexp_t *, int))                                              \
     X(FILE *, popen, (const char *, const char *))                                                 \
     X(int, pclose, (FILE *))                                                                       \
     X(int, close, (int))                                                                           \

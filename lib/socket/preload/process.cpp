@@ -75,14 +75,13 @@ int run_child(void *at)
 }
 } // namespace
 
-NTB_EXPORT(int, clone, int (*call)(void *), void *stack, int flags, void *argument, ...)
+namespace
 {
-    va_list words;
-    va_start(words, argument);
+int make_child(int (*call)(void *), void *stack, int flags, void *argument, va_list words)
+{
     void *const parents_number = va_arg(words, void *);
     void *const thread_area = va_arg(words, void *);
     void *const childs_number = va_arg(words, void *);
-    va_end(words);
     if (call == nullptr || stack == nullptr || !begins_fork(static_cast<unsigned>(flags), true))
         return real().clone(call, stack, flags, argument, parents_number, thread_area,
                             childs_number);
@@ -93,6 +92,20 @@ NTB_EXPORT(int, clone, int (*call)(void *), void *stack, int flags, void *argume
     after_fork(number);
     return number;
 }
+} // namespace
+
+#define NTB_CLONE(name)                                                                            \
+    NTB_EXPORT(int, name, int (*call)(void *), void *stack, int flags, void *argument, ...)        \
+    {                                                                                              \
+        va_list words;                                                                             \
+        va_start(words, argument);                                                                 \
+        const int number = make_child(call, stack, flags, argument, words);                        \
+        va_end(words);                                                                             \
+        return number;                                                                             \
+    }
+
+NTB_CLONE(clone)
+NTB_CLONE(__clone)
 
 // The daemon's socket may be out of reach from now on.
 NTB_EXPORT(int, chroot, const char *path)
@@ -184,27 +197,24 @@ NTB_EXPORT(int, execle, const char *path, const char *first, ...)
     NTB_WORDS(first, next(), real().execve(path, words, variables));
 }
 
-NTB_EXPORT(int, posix_spawn, pid_t *child, const char *path,
-           const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-           char *const *words, char *const *environment)
-{
-    NTB_HAND_OVER(path, environment);
-    const int status = real().posix_spawn(child, path, actions, attributes, words, variables);
-    if (status == 0)
-        handover.started();
-    return status;
-}
+// They return an errno; one that this libc lacks returns -1.
+#define NTB_SPAWN(name, then)                                                                      \
+    NTB_EXPORT(int, name, int *child, const char *path, const posix_spawn_file_actions_t *actions, \
+               const posix_spawnattr_t *attributes, char *const *words, char *const *environment)  \
+    {                                                                                              \
+        NTB_HAND_OVER(path, environment);                                                          \
+        const int status = real().name(child, path, actions, attributes, words, variables);        \
+        if (status == 0) {                                                                         \
+            handover.started();                                                                    \
+            then;                                                                                  \
+        }                                                                                          \
+        return status < 0 ? ENOSYS : status;                                                       \
+    }
 
-NTB_EXPORT(int, posix_spawnp, pid_t *child, const char *path,
-           const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-           char *const *words, char *const *environment)
-{
-    NTB_HAND_OVER(path, environment);
-    const int status = real().posix_spawnp(child, path, actions, attributes, words, variables);
-    if (status == 0)
-        handover.started();
-    return status;
-}
+NTB_SPAWN(posix_spawn, )
+NTB_SPAWN(posix_spawnp, )
+NTB_SPAWN(pidfd_spawn, born(*child))
+NTB_SPAWN(pidfd_spawnp, born(*child))
 
 // libc starts the shell by itself, with the environment as it is: that one cannot know of
 // connections that are not claimed. This process goes on with the others. Few commands use a
@@ -215,6 +225,17 @@ NTB_EXPORT(int, system, const char *command)
         return real().system(command);
     Handover handover(nullptr, nullptr, Unread::Stay);
     const int status = real().system(command);
+    handover.started();
+    return status;
+}
+
+// A shell for each command in the words.
+NTB_EXPORT(int, wordexp, const char *words, wordexp_t *result, int flags)
+{
+    if ((flags & WRDE_NOCMD) != 0)
+        return real().wordexp(words, result, flags);
+    Handover handover(nullptr, nullptr, Unread::Stay);
+    const int status = real().wordexp(words, result, flags);
     handover.started();
     return status;
 }

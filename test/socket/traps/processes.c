@@ -2,6 +2,7 @@
 // Children and new programs.
 #include "traps.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -14,7 +15,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 static void case_fork(void)
 {
@@ -150,9 +153,23 @@ static void case_posix_spawn(void)
     pid_t child;
     const int status = posix_spawnp(&child, "echo", &actions, NULL, words, environ);
     see("spawn", status);
-    posix_spawn_file_actions_destroy(&actions);
     hear(ends[1]);
     await_child(child);
+    talk(ends);
+    // libc has it since 2.39.
+    int (*spawn)(int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                 char *const *, char *const *) = NULL;
+    *(void **)&spawn = dlsym(RTLD_DEFAULT, "pidfd_spawnp");
+    int handle;
+    if (spawn != NULL && spawn(&handle, "echo", &actions, NULL, words, environ) == 0) {
+        hear(ends[1]);
+        MUST(waitid(P_PIDFD, (id_t)handle, &(siginfo_t){0}, WEXITED));
+        MUST(close(handle));
+    } else {
+        say(ends[0], "spawned\n");
+        hear(ends[1]);
+    }
+    posix_spawn_file_actions_destroy(&actions);
     talk(ends);
 }
 
@@ -228,6 +245,21 @@ static void case_system(void)
     printf("a shell %d\n", system(NULL) != 0);
 }
 
+static void case_wordexp(void)
+{
+    int ends[2];
+    char words[64];
+    wordexp_t result;
+    connect_pair(ends);
+    snprintf(words, sizeof(words), "one $(printf shell >&%d; printf two)", ends[0]);
+    see("words", wordexp(words, &result, 0));
+    printf("%zu '%s'\n", result.we_wordc, result.we_wordv[1]);
+    wordfree(&result);
+    hear(ends[1]);
+    talk(ends);
+    see("no commands", wordexp(words, &result, WRDE_NOCMD));
+}
+
 static void case_popen(void)
 {
     int ends[2];
@@ -299,6 +331,7 @@ const struct trap processes_traps[] = {{"fork", case_fork},
                                        {"spawn_early", case_spawn_early},
                                        {"dead_reader", case_dead_reader},
                                        {"system", case_system},
+                                       {"wordexp", case_wordexp},
                                        {"popen", case_popen},
                                        {"exec", case_exec},
                                        {"exec_greets", case_exec_greets},
