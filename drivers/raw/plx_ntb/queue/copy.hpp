@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <immintrin.h>
 
@@ -26,21 +27,75 @@ using Wide = __m256i;
 using Wide = __m128i;
 #endif
 
-/// Copies N bytes, a constant.
-template <size_t N>
-[[gnu::always_inline]] inline void copy_fixed(std::byte *to, const std::byte *from)
-{
-    __builtin_memcpy(to, from, N);
-}
+/// Half bytes in registers. By hand: what the compiler makes of memcpy() and an object of 32 bytes
+/// goes through memory.
+template <size_t Half>
+struct Piece {
+    using Part = std::conditional_t<Half == 4, uint32_t, uint64_t>;
+    Part part;
+    [[gnu::always_inline]] static Piece load(const std::byte *from)
+    {
+        Piece piece;
+        __builtin_memcpy(&piece.part, from, Half);
+        return piece;
+    }
+    [[gnu::always_inline]] void store(std::byte *to) const { __builtin_memcpy(to, &part, Half); }
+};
+template <>
+struct Piece<16> {
+    __m128i part;
+    [[gnu::always_inline]] static Piece load(const std::byte *from)
+    {
+        return {_mm_loadu_si128(reinterpret_cast<const __m128i *>(from))};
+    }
+    [[gnu::always_inline]] void store(std::byte *to) const
+    {
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(to), part);
+    }
+};
+template <>
+struct Piece<32> {
+#ifdef __AVX2__
+    __m256i part;
+    [[gnu::always_inline]] static Piece load(const std::byte *from)
+    {
+        return {_mm256_loadu_si256(reinterpret_cast<const __m256i *>(from))};
+    }
+    [[gnu::always_inline]] void store(std::byte *to) const
+    {
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(to), part);
+    }
+#else
+    Piece<16> first, second;
+    [[gnu::always_inline]] static Piece load(const std::byte *from)
+    {
+        return {Piece<16>::load(from), Piece<16>::load(from + 16)};
+    }
+    [[gnu::always_inline]] void store(std::byte *to) const
+    {
+        first.store(to);
+        second.store(to + 16);
+    }
+#endif
+};
 
 /// Copies n bytes, Half <= n <= 2 * Half, by two stores that overlap.
 template <size_t Half>
 [[gnu::always_inline]] inline void copy_ends(std::byte *to, const std::byte *from, size_t n)
 {
-    std::byte tail[Half];
-    copy_fixed<Half>(tail, from + n - Half);
-    copy_fixed<Half>(to, from);
-    copy_fixed<Half>(to + n - Half, tail);
+    const auto begin = Piece<Half>::load(from), end = Piece<Half>::load(from + n - Half);
+    begin.store(to);
+    end.store(to + n - Half);
+}
+
+/// Copies N bytes, a constant.
+template <size_t N>
+[[gnu::always_inline]] inline void copy_fixed(std::byte *to, const std::byte *from)
+{
+    if constexpr (sizeof(Wide) >= 32 && N > 32 && N <= 64)
+        copy_ends<32>(to, from, N);
+    else
+        __builtin_memcpy(to, from, N);
 }
 
 /// A non-temporal store: it goes past the caches, in any order until a store fence.
