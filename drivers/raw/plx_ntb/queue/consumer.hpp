@@ -4,6 +4,7 @@
 #ifndef PLX_QUEUE_CONSUMER_HPP
 #define PLX_QUEUE_CONSUMER_HPP
 
+#include <algorithm>
 #include <cerrno>
 
 #include <rte_mbuf.h>
@@ -79,6 +80,35 @@ public:
     return data;
 }
 
+/// Takes messages of one length, and of Lines lines. @return the line behind them
+template <uint32_t Lines>
+[[gnu::always_inline]] inline const std::byte *take_alike(const Rearm &rearm, uint64_t word,
+                                                          const std::byte *line, rte_mbuf **mbufs,
+                                                          unsigned n, Meta *meta)
+{
+    const uint32_t length = wire::word_length(word);
+    for (unsigned i = 0; i < n; i++, line += Lines * wire::line_bytes) {
+        std::byte *data =
+            take_head(mbufs[i], rearm, word, length, line, meta != nullptr ? meta + i : nullptr);
+        if constexpr (Lines == 2)
+            copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
+                                                 line + wire::line_bytes +
+                                                     wire::cont_payload_offset);
+    }
+    return line;
+}
+
+/// The messages at the begin of a run that are alike. @return the line behind them
+[[gnu::always_inline]] inline const std::byte *take_first(const Rearm &rearm, const Run &run,
+                                                          const std::byte *line, rte_mbuf **mbufs,
+                                                          unsigned n, Meta *meta)
+{
+    const uint64_t word = run.words[0];
+    return wire::word_length(word) <= wire::head_payload_bytes
+               ? take_alike<1>(rearm, word, line, mbufs, n, meta)
+               : take_alike<2>(rearm, word, line, mbufs, n, meta);
+}
+
 /// Copies a run of inline messages out of the ring. If more has arrived than the burst takes, the
 /// lines of the next run are prefetched, as many as of this one; otherwise none: a prefetch would
 /// take lines that are not written yet away from the sender. (A line that has arrived was published
@@ -94,7 +124,13 @@ template <Lines L>
     const uint32_t whole_line_until =
         q.inline_room - static_cast<uint32_t>(wire::cont_payload_bytes);
     uint64_t sum = 0;
-    for (unsigned i = 0; i < n; i++) {
+    unsigned i = 0;
+    if constexpr (L == Lines::few) {
+        i = std::min(n, run.alike);
+        line = take_first(rearm, run, line, mbufs, i, meta);
+        sum = uint64_t{wire::word_length(run.words[0])} * i;
+    }
+    for (; i < n; i++) {
         const uint64_t word = run.words[i];
         const uint32_t length = wire::word_length(word);
         if (L == Lines::many && run.more)

@@ -369,6 +369,45 @@ template <MemPolicy Mem>
         Mem::own(q.ring.line(q.head + i));
 }
 
+/// The fields of an mbuf from data_off to data_len, of which those count that say where its bytes
+/// lie and whether they are its own. (Not the port, the packet type and other flags.)
+struct alignas(32) AlikeMask {
+    static constexpr size_t begin = offsetof(rte_mbuf, rearm_data);
+    uint8_t byte[alike_bytes];
+    constexpr AlikeMask() : byte{}
+    {
+        constexpr uint64_t not_own = RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
+        for (size_t i = 0; i < 8; i++)
+            byte[offsetof(rte_mbuf, ol_flags) - begin + i] = static_cast<uint8_t>(not_own >> 8 * i);
+        for (size_t i = 0; i < 2; i++)
+            for (const size_t at : {offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, refcnt),
+                                    offsetof(rte_mbuf, nb_segs), offsetof(rte_mbuf, pkt_len),
+                                    offsetof(rte_mbuf, pkt_len) + 2, offsetof(rte_mbuf, data_len)})
+                byte[at - begin + i] = 0xff;
+    }
+};
+inline constexpr AlikeMask alike_mask;
+
+/// What a message has in common with the one before it, which is usual: its length, its place in an
+/// mbuf of the same pool, one segment, one reference.
+class Alike
+{
+    const rte_mempool *pool_;
+    const Fields like_;
+
+public:
+    /// @param m  a usual message: put_run()
+    [[gnu::always_inline]] explicit Alike(const rte_mbuf *m)
+        : pool_(m->pool), like_(load_fields(&m->rearm_data))
+    {
+    }
+    [[gnu::always_inline]] bool operator()(const rte_mbuf *m) const
+    {
+        return m->pool == pool_ &&
+               are_alike(like_, load_fields(&m->rearm_data), load_fields(alike_mask.byte));
+    }
+};
+
 /// Contents of a chunk so far.
 struct Progress {
     unsigned messages;
@@ -376,9 +415,40 @@ struct Progress {
     uint64_t bytes;
 };
 
+/// Puts the messages into a chunk that are like the last one in it, whose lines are Lines. In a
+/// function of its own, which has registers enough for that.
+/// @param end  lines that the chunk may have
+template <MemPolicy Mem, bool HasMeta, uint32_t Lines>
+[[gnu::noinline]] Progress put_alike(Chunk<Mem> &out, Progress p, rte_mbuf *const *mbufs,
+                                     const Meta *meta, unsigned n, uint32_t end)
+{
+    Cursor<Mem> at = out.at(p.lines);
+    const rte_mbuf *last = mbufs[p.messages - 1];
+    const Alike alike(last);
+    const uint32_t length = last->pkt_len;
+    const size_t data_off = last->data_off;
+    if (Lines == 1 ? length > wire::head_payload_bytes
+                   : length <= wire::head_payload_bytes || length > two_lines_max)
+        __builtin_unreachable(); // the copy has no loop
+    const unsigned first = p.messages, most = std::min(n, first + (end - p.lines) / Lines);
+    for (; p.messages < most; p.messages++) {
+        const rte_mbuf *m = mbufs[p.messages];
+        if (m == nullptr || !alike(m) || !readable(m, static_cast<uint16_t>(data_off), length))
+            [[unlikely]]
+            break;
+        if (p.lines == 0)
+            __builtin_unreachable(); // it is not the chunk's first line
+        put_lines<Mem>(out, p.lines, at, static_cast<const std::byte *>(m->buf_addr) + data_off,
+                       length, HasMeta ? meta[p.messages] : no_meta);
+        p.lines += Lines;
+    }
+    p.bytes += uint64_t{length} * (p.messages - first);
+    return p;
+}
+
 /// Puts the next messages into a chunk, up to the first unusual one. Usual is: inline, one segment,
 /// one reference, of the same pool as the others, and within the ring, the known room and the
-/// chunk.
+/// chunk. It may end earlier, behind messages that were alike.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Progress put_run(const Tx &q, Chunk<Mem> &out, Progress p,
                                                rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
@@ -387,7 +457,8 @@ template <MemPolicy Mem, bool HasMeta>
     Cursor<Mem> at = out.at(p.lines);
     const uint32_t inline_max = q.inline_max;
     const uint32_t end = std::min({out.left(0), room_of(q), chunk_lines});
-    for (; p.messages < n; p.messages++) {
+    uint32_t last = ~uint32_t{0};
+    while (p.messages < n) {
         const rte_mbuf *m = mbufs[p.messages];
         if (m == nullptr) [[unlikely]]
             break;
@@ -401,8 +472,14 @@ template <MemPolicy Mem, bool HasMeta>
             break;
         put_lines<Mem>(out, p.lines, at, static_cast<const std::byte *>(m->buf_addr) + r.data_off(),
                        length, HasMeta ? meta[p.messages] : no_meta);
+        p.messages++;
         p.lines += lines;
         p.bytes += length;
+        // Two of one length: more will be.
+        if (length == last && lines <= 2)
+            return lines == 1 ? put_alike<Mem, HasMeta, 1>(out, p, mbufs, meta, n, end)
+                              : put_alike<Mem, HasMeta, 2>(out, p, mbufs, meta, n, end);
+        last = length;
     }
     return p;
 }
@@ -483,7 +560,12 @@ template <MemPolicy Mem, bool HasMeta>
     Sending sending;
     Progress &p = sending.done;
     do {
-        p = put_run<Mem, HasMeta>(q, out, p, mbufs, meta, n, pool);
+        // A run ends where its messages are no longer alike, too.
+        unsigned before;
+        do {
+            before = p.messages;
+            p = put_run<Mem, HasMeta>(q, out, p, mbufs, meta, n, pool);
+        } while (p.messages < n && p.messages != before);
         put_others<Mem, HasMeta>(q, out, sending, mbufs, meta, n, pool);
     } while (p.messages < n && p.lines <= chunk_stop && sending.why == Put::taken);
     if (p.messages == 0) [[unlikely]]

@@ -23,10 +23,11 @@ enum class RunKind { few_lines, many_lines, long_messages };
 /// here, used from here, never looked at again where the peer could change them.
 struct Run {
     unsigned messages;
+    unsigned alike; ///< inline ones of few lines: so many have the first one's word
     RunKind kind;
-    bool more;      ///< inline ones: as many as asked for, and more have come behind them
-    uint32_t lines; ///< inline ones: what they take together
-    uint64_t words[run_max];
+    bool more;               ///< inline ones: as many as asked for, and more have come behind them
+    uint32_t lines;          ///< inline ones: what they take together
+    uint64_t words[run_max]; ///< of those that are alike only the first one's
 };
 
 enum class PollResult { valid, not_yet, bad };
@@ -74,6 +75,28 @@ public:
     }
 };
 
+/// Counts the messages that have the word of the first one, which is checked and ends in front of
+/// @p next: the others need no check but that.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline unsigned count_alike(const std::byte *first, const std::byte *next,
+                                                   const std::byte *end, unsigned n, uint64_t word)
+{
+    unsigned found = 1;
+    const std::byte *line = next;
+    if (next - first == wire::line_bytes) {
+        for (; found < n && line != end && Mem::load(line) == word; found++)
+            line += wire::line_bytes;
+        return found;
+    }
+    const uint64_t rest = wire::continuation_word(wire::word_tag(word));
+    for (; found < n && end - line >= 2 * ptrdiff_t{wire::line_bytes}; found++) {
+        if (Mem::load(line) != word || Mem::load(line + wire::line_bytes) != rest)
+            break;
+        line += 2 * wire::line_bytes;
+    }
+    return found;
+}
+
 /// The inline messages at the tail, up to the end of the ring. Reading ahead of the copies lets the
 /// misses of the lines overlap. Everything else, and what is wrong, is left to find_other().
 template <MemPolicy Mem, Lines L>
@@ -98,7 +121,12 @@ template <MemPolicy Mem, Lines L>
         if (next == nullptr)
             break;
         run.words[found++] = word;
-        line = next;
+        if (L == Lines::few && found == 1) {
+            found = run.alike = count_alike<Mem>(line, next, end, n, word);
+            line += found * static_cast<size_t>(next - line);
+        } else {
+            line = next;
+        }
     }
     run.kind = L == Lines::few ? RunKind::few_lines : RunKind::many_lines;
     run.messages = found;

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bursts of messages of one length, which both ends handle without a look at each field, and what
+// may be odd in the midst of them.
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "every_ops.hpp"
+#include "pair.hpp"
+
+namespace test_queue
+{
+
+using namespace plx;
+using namespace plx::queue;
+
+namespace
+{
+
+constexpr uint32_t lengths[] = {0, 1, 15, 47, 48, 49, 52, 64, 80, 103, 104, 105, 256, 1024};
+
+class AlikeBurst : public testing::TestWithParam<const Ops *>
+{
+protected:
+    void SetUp() override
+    {
+        if (!runs_here(GetParam()->name))
+            GTEST_SKIP() << "this CPU cannot run " << GetParam()->name;
+    }
+    const Ops &ops() const { return *GetParam(); }
+
+    static std::vector<rte_mbuf *> burst(Pair &pair, unsigned count, uint32_t length, uint32_t id)
+    {
+        std::vector<rte_mbuf *> in;
+        for (unsigned i = 0; i < count; i++)
+            in.push_back(pair.message(length, id + i));
+        return in;
+    }
+    static void expect_all(Pair &pair, unsigned count, uint32_t length, uint32_t id)
+    {
+        unsigned got = 0;
+        for (unsigned looks = 0; got < count && looks < count; looks++)
+            for (rte_mbuf *m : pair.receive(count - got)) {
+                EXPECT_TRUE(Pair::matches(m, length, id + got)) << length << ", message " << got;
+                rte_pktmbuf_free(m);
+                got++;
+            }
+        EXPECT_EQ(got, count) << "of length " << length;
+    }
+};
+
+TEST_P(AlikeBurst, ArrivesWhereverItEnds)
+{
+    Pair pair(ops());
+    pair.receive(1);
+    for (const uint32_t length : lengths)
+        for (unsigned count = 1; count <= 40; count++) {
+            if (count * wire::inline_lines(length) > pair.options.ring_lines / 2)
+                break;
+            std::vector<rte_mbuf *> in = burst(pair, count, length, count);
+            ASSERT_EQ(pair.send(in), static_cast<int>(count)) << "length " << length;
+            expect_all(pair, count, length, count);
+        }
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+    EXPECT_TRUE(pair.guards_intact());
+}
+
+TEST_P(AlikeBurst, IsTakenInParts)
+{
+    Pair pair(ops());
+    pair.receive(1);
+    for (const uint32_t length : {8u, 64u})
+        for (const unsigned part : {1u, 2u, 3u, 7u, 31u}) {
+            std::vector<rte_mbuf *> in = burst(pair, 32, length, part);
+            ASSERT_EQ(pair.send(in), 32);
+            unsigned got = 0;
+            while (got < 32) {
+                const std::vector<rte_mbuf *> some = pair.receive(std::min(part, 32 - got));
+                ASSERT_FALSE(some.empty());
+                for (rte_mbuf *m : some) {
+                    EXPECT_TRUE(Pair::matches(m, length, part + got++));
+                    rte_pktmbuf_free(m);
+                }
+            }
+        }
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
+TEST_P(AlikeBurst, MetadataAndFlagsAreEachMessagesOwn)
+{
+    Pair pair(ops());
+    pair.receive(1);
+    for (const uint32_t length : {20u, 64u, 200u}) {
+        std::vector<rte_mbuf *> in = burst(pair, 16, length, 1);
+        std::vector<Meta> meta, back(16);
+        for (uint32_t i = 0; i < 16; i++)
+            meta.push_back({uint64_t{i} << 40, i < 8 ? 5 : i, 0});
+        ASSERT_EQ(pair.send(in, meta.data()), 16);
+        const std::vector<rte_mbuf *> out = pair.receive(16, back.data());
+        ASSERT_EQ(out.size(), 16u);
+        for (uint32_t i = 0; i < 16; i++) {
+            EXPECT_TRUE(Pair::matches(out[i], length, 1 + i));
+            EXPECT_EQ(back[i].data, meta[i].data);
+            EXPECT_EQ(back[i].flags, meta[i].flags);
+            rte_pktmbuf_free(out[i]);
+        }
+    }
+}
+
+// What makes one mbuf of a burst differ from the others: its bytes arrive, and it is given back as
+// it has to be.
+struct Odd {
+    const char *name;
+    rte_mbuf *(*make)(Pair &pair, uint32_t length, uint32_t id, std::vector<rte_mbuf *> &kept);
+};
+
+rte_mbuf *moved(Pair &pair, uint32_t length, uint32_t id, std::vector<rte_mbuf *> &)
+{
+    rte_mbuf *m = pair.message(length, id);
+    std::memmove(rte_pktmbuf_mtod_offset(m, char *, 16), rte_pktmbuf_mtod(m, char *), length);
+    std::memset(rte_pktmbuf_mtod(m, char *), 0xee, 16);
+    m->data_off = static_cast<uint16_t>(m->data_off + 16);
+    return m;
+}
+
+rte_mbuf *shared(Pair &pair, uint32_t length, uint32_t id, std::vector<rte_mbuf *> &kept)
+{
+    rte_mbuf *m = pair.message(length, id);
+    rte_mbuf_refcnt_update(m, 1);
+    kept.push_back(m);
+    return m;
+}
+
+rte_mbuf *cloned(Pair &pair, uint32_t length, uint32_t id, std::vector<rte_mbuf *> &kept)
+{
+    kept.push_back(pair.message(length, id));
+    return rte_pktmbuf_clone(kept.back(), pair.sent_pool);
+}
+
+rte_mbuf *chained(Pair &pair, uint32_t length, uint32_t id, std::vector<rte_mbuf *> &)
+{
+    return pair.message(length, id, 2);
+}
+
+rte_mbuf *of_another_pool(Pair &pair, uint32_t length, uint32_t id, std::vector<rte_mbuf *> &)
+{
+    rte_mbuf *m = rte_pktmbuf_alloc(pair.window_pool);
+    auto *data =
+        reinterpret_cast<std::byte *>(rte_pktmbuf_append(m, static_cast<uint16_t>(length)));
+    for (uint32_t i = 0; i < length; i++)
+        data[i] = pattern(id, i);
+    return m;
+}
+
+rte_mbuf *with_other_fields(Pair &pair, uint32_t length, uint32_t id, std::vector<rte_mbuf *> &)
+{
+    rte_mbuf *m = pair.message(length, id);
+    m->port = 77;
+    m->packet_type = 3;
+    m->vlan_tci = 9;
+    m->ol_flags |= RTE_MBUF_F_TX_TCP_CKSUM;
+    return m;
+}
+
+constexpr Odd odd_ones[] = {{"moved", moved},
+                            {"shared", shared},
+                            {"cloned", cloned},
+                            {"chained", chained},
+                            {"other pool", of_another_pool},
+                            {"other fields", with_other_fields}};
+
+TEST_P(AlikeBurst, OneMayBeOdd)
+{
+    Pair pair(ops());
+    pair.receive(1);
+    for (const Odd &odd : odd_ones)
+        for (const uint32_t length : {30u, 48u, 64u, 104u})
+            for (const unsigned at : {0u, 1u, 2u, 3u, 17u, 31u}) {
+                std::vector<rte_mbuf *> kept, in = burst(pair, 32, length, 100);
+                rte_pktmbuf_free(in[at]);
+                in[at] = odd.make(pair, length, 100 + at, kept);
+                ASSERT_EQ(pair.send(in), 32) << odd.name;
+                expect_all(pair, 32, length, 100);
+                for (rte_mbuf *m : kept) {
+                    EXPECT_EQ(rte_mbuf_refcnt_read(m), 1) << odd.name;
+                    rte_pktmbuf_free(m);
+                }
+            }
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
+TEST_P(AlikeBurst, ANullEndsItBeforeItself)
+{
+    Pair pair(ops());
+    pair.receive(1);
+    for (const unsigned at : {1u, 2u, 3u, 31u}) {
+        std::vector<rte_mbuf *> in = burst(pair, 32, 64, 1);
+        rte_pktmbuf_free(in[at]);
+        in[at] = nullptr;
+        ASSERT_EQ(pair.tx(in.data(), nullptr, 32), static_cast<int>(at));
+        expect_all(pair, at, 64, 1);
+        for (unsigned i = at + 1; i < 32; i++)
+            rte_pktmbuf_free(in[i]);
+    }
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
+// The lines of a message of 64 bytes, in the receiver's ring.
+std::byte *line_of(Pair &pair, unsigned message, unsigned line)
+{
+    return pair.rx_setup.ring + (2 * message + line) * wire::line_bytes;
+}
+
+TEST_P(AlikeBurst, IsTakenUpToALineThatHasNotArrived)
+{
+    for (const unsigned line : {0u, 1u})
+        for (const unsigned at : {1u, 5u}) {
+            Pair pair(ops());
+            std::vector<rte_mbuf *> in = burst(pair, 8, 64, 1);
+            ASSERT_EQ(pair.send(in), 8);
+            std::array<std::byte, wire::line_bytes> late;
+            std::memcpy(late.data(), line_of(pair, at, line), late.size());
+            std::memset(line_of(pair, at, line), 0, late.size());
+            expect_all(pair, at, 64, 1);
+            EXPECT_TRUE(pair.receive(8).empty());
+            std::memcpy(line_of(pair, at, line), late.data(), late.size());
+            expect_all(pair, 8 - at, 64, 1 + at);
+            pair.close();
+            EXPECT_TRUE(pair.nothing_leaked());
+        }
+}
+
+TEST_P(AlikeBurst, AWrongLineWithinItIsAnError)
+{
+    for (const unsigned at : {1u, 5u}) {
+        Pair pair(ops());
+        std::vector<rte_mbuf *> in = burst(pair, 8, 64, 1);
+        ASSERT_EQ(pair.send(in), 8);
+        line_of(pair, at, 1)[5] = std::byte{1}; // behind its tag a continuation line has zeros
+        expect_all(pair, at, 64, 1);
+        rte_mbuf *none = nullptr;
+        EXPECT_EQ(pair.rx(&none, nullptr, 1), -EPROTO);
+        EXPECT_EQ(rx_stats(pair.rx_half).bad_peer, 1u);
+        pair.close();
+        EXPECT_TRUE(pair.nothing_leaked());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, AlikeBurst, testing::ValuesIn(all_ops), ops_name);
+
+} // namespace
+
+} // namespace test_queue
