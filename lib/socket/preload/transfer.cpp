@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "preload/transfer.hpp"
+
+#include "kernel/shadow.hpp"
+#include "kernel/system.hpp"
+#include "readiness/poll.hpp"
+
+#include <fcntl.h>
+#include <sys/single_threaded.h>
+
+namespace ntb::socket::preload
+{
+
+namespace
+{
+// The parts of a call from some byte on, a handful at a time.
+class Rest
+{
+public:
+    Rest(const iovec *parts, int n) : parts_(parts), n_(n) {}
+
+    const iovec *next(int *n)
+    {
+        if (offset_ == 0 && n_ <= places) {
+            *n = n_;
+            return parts_;
+        }
+        *n = n_ < places ? n_ : places;
+        for (int i = 0; i < *n; i++)
+            place_[i] = parts_[i];
+        place_[0].iov_base = static_cast<char *>(place_[0].iov_base) + offset_;
+        place_[0].iov_len -= offset_;
+        return place_;
+    }
+    void skip(std::size_t bytes)
+    {
+        offset_ += bytes;
+        while (n_ > 0 && offset_ >= parts_->iov_len) {
+            offset_ -= parts_->iov_len;
+            parts_++;
+            n_--;
+        }
+    }
+    bool is_over() const { return n_ == 0; }
+
+private:
+    static constexpr int places = 16;
+    const iovec *parts_;
+    int n_;
+    std::size_t offset_ = 0;
+    iovec place_[places];
+};
+
+std::int64_t now_ns()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+// One call that blocks, and what it has waited for. As in the kernel it goes on with its connection
+// whatever becomes of the number.
+class Waiting
+{
+public:
+    Waiting(int fd, Way way, int flags) : fd_(fd), way_(way), flags_(flags) {}
+
+    /// @return 0: call again; else a negative errno
+    int wait(Held &held)
+    {
+        if ((flags_ & MSG_DONTWAIT) != 0)
+            return -EAGAIN;
+        begin();
+        const std::uint32_t event = way_ == Way::In ? EPOLLIN : EPOLLOUT;
+        // Most waits are over by then, and need not ask the kernel for anything.
+        if (until_ == 0 && held.body()->waits(event)) {
+            const timespec some = {0, unasked_ns};
+            const int status = wait(held, event, &some, true);
+            if (status != -EAGAIN)
+                return status;
+        }
+        const std::uint32_t changes = held.body()->changes();
+        const int fd = held.body()->number(fd_);
+        if (fd < 0)
+            return -EBADF; // it could not be kept open
+        if ((kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0) {
+            held.body()->forget_waiting();
+            return -EAGAIN;
+        }
+        if (!is_asked_)
+            ask(fd);
+        // A number that was closed unseen.
+        if (kernel::cookie_of(fd) != held.object()->cookie)
+            return -ESTALE;
+        if (until_ == 0) {
+            held.body()->found_waiting(event, changes);
+            if (way_ == Way::In && __libc_single_threaded != 0)
+                return wait(held, event, nullptr, true);
+            const timespec some = way_ == Way::In ? unclosed : unshut;
+            const int status = wait(held, event, &some, true);
+            return status == -EAGAIN ? 0 : status;
+        }
+        const std::int64_t rest = std::max<std::int64_t>(until_ - now_ns(), 0);
+        const timespec left = {rest / 1000000000, rest % 1000000000};
+        return wait(held, event, &left, false);
+    }
+
+    /// For who wants more than there is, and takes none of it: no bell says that more has come.
+    /// @return as wait()
+    int nap(Held &held)
+    {
+        const int fd = held.body()->number(fd_);
+        if (fd < 0)
+            return -EBADF;
+        if ((flags_ & MSG_DONTWAIT) != 0 ||
+            (kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
+            return -EAGAIN;
+        begin();
+        if (!is_asked_)
+            ask(fd);
+        if (kernel::cookie_of(fd) != held.object()->cookie)
+            return -ESTALE;
+        const std::int64_t rest = until_ == 0 ? nap_ns : std::min(until_ - now_ns(), nap_ns);
+        if (rest <= 0)
+            return -EAGAIN;
+        const int status = asleep(held, [rest](Body &) {
+            const timespec some = {0, rest};
+            kernel::call(SYS_nanosleep, &some, nullptr);
+            return 0;
+        });
+        if (status != 0)
+            return status;
+        return handled().all != before_.all ? -EINTR : 0;
+    }
+
+private:
+    /// How late it may be seen that there is more to peek at.
+    static constexpr std::int64_t nap_ns = 1000000;
+    /// How late it may be seen that another process has changed the flags of the descriptor or its
+    /// time-out, or that the number stands for another file: some ticks of the kernel's.
+    static constexpr long unasked_ns = 10000000;
+    /// How late a writer may see that another thread has shut this end down: no bell says so.
+    static constexpr timespec unshut = {0, 100000000};
+    /// How late who sleeps may see what the kernel has to say, where another thread has closed the
+    /// number meanwhile: poll() looks the number up again each time that it is woken.
+    static constexpr timespec unclosed = {1, 0};
+
+    void begin()
+    {
+        if (began_ != 0)
+            return;
+        began_ = now_ns();
+        before_ = handled();
+    }
+    int wait(Held &held, std::uint32_t event, const timespec *time, bool restarts)
+    {
+        return asleep(held, [=, this](Body &body) {
+            return wait_for(body, event, time, attendant(), restarts, &before_);
+        });
+    }
+    template <typename Sleep>
+    int asleep(Held &held, Sleep sleep)
+    {
+        Object *object = held.object();
+        Body &body = *held.body();
+        const std::uint64_t cookie = object->cookie;
+        const std::uint32_t place = held.keep();
+        const int status = sleep(body);
+        return held.take_back(place, fd_, object, cookie) ? status : -EBADF;
+    }
+    void ask(int fd)
+    {
+        is_asked_ = true;
+        timeval time = {};
+        socklen_t length = sizeof(time);
+        kernel::call(SYS_getsockopt, fd, SOL_SOCKET, way_ == Way::In ? SO_RCVTIMEO : SO_SNDTIMEO,
+                     &time, &length);
+        if (time.tv_sec != 0 || time.tv_usec != 0)
+            until_ = began_ + time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
+    }
+
+    int fd_;
+    Way way_;
+    int flags_;
+    bool is_asked_ = false;
+    std::int64_t began_ = 0;
+    std::int64_t until_ = 0;
+    Handled before_ = {}; ///< a handler between two of its waits ends it, too (rule W9)
+};
+
+// One step of a call: by the connection, or by the kernel where it has stayed TCP meanwhile.
+ssize_t step(Body &body, int named, Way way, const iovec *places, int n, int flags)
+{
+    const int fd = body.number(named);
+    ssize_t result;
+    if (Connection *one = body.claimed(); one != nullptr) {
+        result =
+            way == Way::In ? one->receive(fd, places, n, flags) : one->send(fd, places, n, flags);
+    } else {
+        result = way == Way::In ? kernel::receive(fd, places, n, flags)
+                                : kernel::send(fd, places, n, flags);
+    }
+    if (fd == named)
+        body.announce(fd);
+    return result;
+}
+
+// Where a call that wants more than there is ends, as in the kernel.
+bool is_at_mark(Body &body, int named)
+{
+    const int fd = body.number(named);
+    Connection *one = body.claimed();
+    return one == nullptr ? kernel::is_at_mark(fd) : one->is_at_mark(fd);
+}
+
+// Whether no more comes than is there: an end, an error, or urgent data.
+bool has_end(Body &body, int named)
+{
+    const int fd = body.number(named);
+    constexpr std::uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
+    Connection *one = body.claimed();
+    return ((one == nullptr ? kernel::events_of(fd, ends) : one->look(fd, EPOLLIN)) & ends) != 0;
+}
+
+// Whether all that is wanted was peeked at, or is there: one look does not pass from the kernel's
+// bytes to a ring's and to the kernel's again.
+bool has_all(Body &body, int fd, ssize_t peeked, std::size_t wanted)
+{
+    if (static_cast<std::size_t>(peeked) >= wanted)
+        return true;
+    Connection *one = body.claimed();
+    return one != nullptr && one->readable_bytes(body.number(fd)) >= static_cast<ssize_t>(wanted);
+}
+} // namespace
+
+ssize_t peek_all(Held &held, int fd, const iovec *parts, int n, int flags)
+{
+    std::size_t wanted = 0;
+    for (int i = 0; i < n; i++)
+        wanted += parts[i].iov_len;
+    Waiting waiting(fd, Way::In, flags);
+    for (;;) {
+        // To be seen before what precedes it is counted.
+        const bool ends = has_end(*held.body(), fd);
+        ssize_t result = step(*held.body(), fd, Way::In, parts, n, flags);
+        if (result == 0 || (result > 0 && (ends || has_all(*held.body(), fd, result, wanted))))
+            return result;
+        const ssize_t there = result;
+        if (result == -EAGAIN)
+            result = waiting.wait(held);
+        else if (result > 0)
+            result = waiting.nap(held);
+        if (result < 0)
+            return there > 0 ? there : result;
+    }
+}
+
+ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
+{
+    Rest rest(parts, n);
+    Waiting waiting(fd, way, flags);
+    ssize_t done = 0;
+    const bool all = way == Way::Out || (flags & MSG_WAITALL) != 0;
+    for (;;) {
+        if (way == Way::In && done > 0 && is_at_mark(*held.body(), fd))
+            return done;
+        int count = 0;
+        const iovec *places = rest.next(&count);
+        // A part that was sent is the result, and the signal comes with the next call.
+        const int now = way == Way::Out && done > 0 ? flags | MSG_NOSIGNAL : flags;
+        ssize_t result = step(*held.body(), fd, way, places, count, now);
+        if (result > 0) {
+            done += result;
+            rest.skip(static_cast<std::size_t>(result));
+            if (!all || rest.is_over())
+                return done;
+            continue;
+        }
+        if (result == -EAGAIN)
+            result = waiting.wait(held);
+        else if (result == 0)
+            return done;
+        if (result >= 0)
+            continue;
+        if (Connection *one = held.body() == nullptr ? nullptr : held.body()->claimed();
+            one != nullptr && done > 0)
+            one->owe(result);
+        return done > 0 ? done : result;
+    }
+}
+
+ssize_t receive_nothing(Held &held, int fd, int flags)
+{
+    char byte;
+    const iovec part = {&byte, 1};
+    const ssize_t result = transfer(held, fd, Way::In, &part, 1, flags | MSG_PEEK);
+    return result > 0 ? 0 : result;
+}
+
+} // namespace ntb::socket::preload
