@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that move bytes.
+// The calls that move bytes, end a direction, and ask what is there.
 #include "preload/transfer.hpp"
 
 #include <cstdarg>
-#include <cstdio>
-#include <cstdlib>
 #include <sys/ioctl.h>
 
 namespace ntb::socket::preload
@@ -146,64 +144,6 @@ NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
     void *argument = va_arg(words, void *);
     va_end(words);
     return ioctl_of(fd, request, argument);
-}
-
-namespace
-{
-// What stdio would write by a system call of its own. @return as vdprintf()
-int print(int fd, const char *format, va_list words)
-{
-    char *text = nullptr;
-    const int size = vasprintf(&text, format, words);
-    if (size < 0)
-        return -1;
-    const char *at = text;
-    int left = size;
-    while (left > 0) {
-        const ssize_t written = ntb_write(fd, at, static_cast<std::size_t>(left));
-        if (written <= 0)
-            break;
-        at += written;
-        left -= static_cast<int>(written);
-    }
-    KeepErrno keep;
-    free(text);
-    return left == 0 ? size : -1;
-}
-
-bool is_connection(int fd)
-{
-    return Held(fd, Object::Kind::Connection).body() != nullptr;
-}
-} // namespace
-
-NTB_EXPORT(int, vdprintf, int fd, const char *format, va_list words)
-{
-    return is_connection(fd) ? print(fd, format, words) : real().vdprintf(fd, format, words);
-}
-
-NTB_EXPORT(int, dprintf, int fd, const char *format, ...)
-{
-    va_list words;
-    va_start(words, format);
-    const int size = ntb_vdprintf(fd, format, words);
-    va_end(words);
-    return size;
-}
-
-NTB_EXPORT(int, __vdprintf_chk, int fd, int flag, const char *format, va_list words)
-{
-    return is_connection(fd) ? print(fd, format, words)
-                             : real().__vdprintf_chk(fd, flag, format, words);
-}
-
-NTB_EXPORT(int, __dprintf_chk, int fd, int flag, const char *format, ...)
-{
-    va_list words;
-    va_start(words, format);
-    const int size = ntb___vdprintf_chk(fd, flag, format, words);
-    va_end(words);
-    return size;
 }
 
 // The C library's asks the kernel by a call of its own.
