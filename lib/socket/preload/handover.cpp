@@ -12,9 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/auxv.h>
 
 namespace ntb::socket::preload
@@ -47,37 +44,12 @@ void for_each_number(F see)
         see(fd);
 }
 
-bool sends_by_ring(const Connection &one, int fd)
-{
-    tcp_info info;
-    socklen_t length = sizeof(info);
-    if ((one.kernel_part() & EPOLLOUT) != 0 ||
-        kernel::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
-        return false;
-    return info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT;
-}
-
-// As Body::leave_to_program(), but for bytes that are unread, and that nothing else keeps in the
-// ring.
+// As Body::leave_to_program(), but for bytes that are unread.
 void leave_all_but_unread(Body &body, int fd)
 {
-    body.give_up();
-    Connection *one = body.claimed();
-    if (one == nullptr)
-        return;
-    if (one->has_ring())
+    if (const Connection *one = body.claimed(); one != nullptr && one->has_ring())
         count(Reason::handed_on);
-    for (int i = 0; !one->leave(fd); i++) {
-        const bool sends = sends_by_ring(*one, fd);
-        if (!sends && (i == leave_looks || one->readable_bytes(fd) > 0))
-            return;
-        if (i == leave_looks) {
-            count(Reason::broken_off);
-            one->abort(fd);
-            return;
-        }
-        pause_before_look();
-    }
+    body.leave(fd, true, true, Unread::Stay);
 }
 
 // Whether this program is the one that was meant (rule H7): another one may have been in between,

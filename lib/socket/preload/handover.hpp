@@ -4,16 +4,12 @@
 #ifndef NTB_SOCKET_PRELOAD_HANDOVER_HPP
 #define NTB_SOCKET_PRELOAD_HANDOVER_HPP
 
+#include "preload/upgrade.hpp"
+
 #include <cstddef>
 
 namespace ntb::socket::preload
 {
-
-/// Of bytes that have come by a ring and are not read yet: they cannot be put back into the kernel.
-enum class Unread {
-    Reset, ///< the program may want them: the connection is reset
-    Stay,  ///< this process goes on with them
-};
 
 /// Made before exec, for every connection whose descriptor stays open. One that is not claimed
 /// the program is expected to have: a variable of its environment says where the list of holders

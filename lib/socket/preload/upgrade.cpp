@@ -7,6 +7,8 @@
 #include "preload/sets.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <new>
 #include <poll.h>
 #include <unistd.h>
@@ -17,6 +19,9 @@ namespace ntb::socket::preload
 namespace
 {
 constexpr int most_yields = 10000; // some milliseconds
+// How often it is looked whether the peer has gone back to TCP, before the connection is broken
+// off: some second, with pauses.
+constexpr int leave_looks = 1000;
 
 Body *bodies;
 
@@ -34,6 +39,22 @@ void hide_bells()
         if (const int bell = body.upgraded() ? body.bell() : -1; bell >= 0)
             state.table.hide(bell);
     });
+}
+
+bool sends_by_ring(const Connection &one, int fd)
+{
+    tcp_info info;
+    socklen_t length = sizeof(info);
+    if ((one.kernel_part() & EPOLLOUT) != 0 ||
+        kernel::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
+        return false;
+    return info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT;
+}
+
+void pause_before_look()
+{
+    timespec pause = {0, 1000000};
+    kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
 }
 
 class Attends final : public Attendant
@@ -205,26 +226,26 @@ void Body::await_sleepers() const
         kernel::call(SYS_sched_yield);
 }
 
-void pause_before_look()
-{
-    timespec pause = {0, 1000000};
-    kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
-}
-
-void Body::leave(int fd, bool in, bool out)
+void Body::leave(int fd, bool in, bool out, Unread unread)
 {
     if (in && out)
         give_up();
     Connection *one = claimed();
     if (one == nullptr)
         return;
-    for (int i = 0; i < leave_looks; i++) {
-        if (one->leave(fd, in, out))
+    for (int i = 0; !one->leave(fd, in, out); i++) {
+        const bool is_last = i == leave_looks;
+        // Nothing but them keeps a ring.
+        if (unread == Unread::Stay && !sends_by_ring(*one, fd) &&
+            (is_last || one->readable_bytes(fd) > 0))
             return;
+        if (is_last) {
+            count(Reason::broken_off);
+            one->abort(fd);
+            return;
+        }
         pause_before_look();
     }
-    count(Reason::broken_off);
-    one->abort(fd);
 }
 
 void Body::leave_to_kernel(int fd)

@@ -17,6 +17,12 @@ namespace ntb::socket::preload
 /// have a sandbox that ends it for what calls on rings do, never does (rule H8).
 enum class Claims { Never, AtFirstUse, AfterChild };
 
+/// Of bytes that have come by a ring and are not read yet: they cannot be put back into the kernel.
+enum class Unread {
+    Reset, ///< who gets the connection may want them: it is reset
+    Stay,  ///< this process goes on with them, and with the connection
+};
+
 /// What stands behind an object of a connection. It is there as long as the table is: calls that
 /// come after the connection's end find none.
 class Body final : public Source
@@ -70,7 +76,7 @@ public:
     }
     /// All goes by TCP from now on: the socket goes to who does not know of rings (rule R8).
     /// @param in, out  or one direction alone, where it is claimed
-    void leave(int fd, bool in = true, bool out = true);
+    void leave(int fd, bool in = true, bool out = true, Unread unread = Unread::Reset);
     /// The same, and its calls are the kernel's from then on, with all that they return.
     void leave_to_kernel(int fd);
     bool is_kernels() const { return is_kernels_.load(std::memory_order_relaxed); }
@@ -312,11 +318,6 @@ Source *source_of(int fd);
 
 /// The last use of an object without descriptors is over.
 void finish(Object *object, int fd);
-
-/// How often it is looked whether the peer has gone back to TCP, before the connection is broken
-/// off: some second, with pauses.
-constexpr int leave_looks = 1000;
-void pause_before_look();
 
 /// As Body::leave(), where the descriptor is a connection.
 void leave(int fd);
