@@ -68,9 +68,8 @@ public:
     /// @return 0: call again; else a negative errno
     int wait(Held &held)
     {
-        if ((flags_ & MSG_DONTWAIT) != 0)
+        if (!begin())
             return -EAGAIN;
-        begin();
         const std::uint32_t event = way_ == Way::In ? EPOLLIN : EPOLLOUT;
         // Most waits are over by then, and need not ask the kernel for anything.
         if (until_ == 0 && held.body()->waits(event)) {
@@ -80,18 +79,8 @@ public:
                 return status;
         }
         const std::uint32_t changes = held.body()->changes();
-        const int fd = held.body()->number(fd_);
-        if (fd < 0)
-            return -EBADF; // it could not be kept open
-        if ((kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0) {
-            held.body()->forget_waiting();
-            return -EAGAIN;
-        }
-        if (!is_asked_)
-            ask(fd);
-        // A number that was closed unseen.
-        if (kernel::cookie_of(fd) != held.object()->cookie)
-            return -ESTALE;
+        if (const int error = ask(held); error != 0)
+            return error;
         if (until_ == 0) {
             held.body()->found_waiting(event, changes);
             if (way_ == Way::In && __libc_single_threaded != 0)
@@ -109,17 +98,10 @@ public:
     /// @return as wait()
     int nap(Held &held)
     {
-        const int fd = held.body()->number(fd_);
-        if (fd < 0)
-            return -EBADF;
-        if ((flags_ & MSG_DONTWAIT) != 0 ||
-            (kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
+        if (!begin())
             return -EAGAIN;
-        begin();
-        if (!is_asked_)
-            ask(fd);
-        if (kernel::cookie_of(fd) != held.object()->cookie)
-            return -ESTALE;
+        if (const int error = ask(held); error != 0)
+            return error;
         const std::int64_t rest = until_ == 0 ? nap_ns : std::min(until_ - now_ns(), nap_ns);
         if (rest <= 0)
             return -EAGAIN;
@@ -145,12 +127,32 @@ private:
     /// number meanwhile: poll() looks the number up again each time that it is woken.
     static constexpr timespec unclosed = {1, 0};
 
-    void begin()
+    /// @retval false the call does not wait
+    bool begin()
     {
+        if ((flags_ & MSG_DONTWAIT) != 0)
+            return false;
         if (began_ != 0)
-            return;
+            return true;
         began_ = now_ns();
         before_ = handled();
+        return true;
+    }
+    /// Asks the kernel what it knows of the descriptor. @return 0: it may wait; else a negative
+    /// errno
+    int ask(Held &held)
+    {
+        const int fd = held.body()->number(fd_);
+        if (fd < 0)
+            return -EBADF; // it could not be kept open
+        if ((kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0) {
+            held.body()->forget_waiting();
+            return -EAGAIN;
+        }
+        if (!is_asked_)
+            ask_time(fd);
+        // A number that was closed unseen.
+        return kernel::cookie_of(fd) == held.object()->cookie ? 0 : -ESTALE;
     }
     int wait(Held &held, std::uint32_t event, const timespec *time, bool restarts)
     {
@@ -168,7 +170,7 @@ private:
         const int status = sleep(body);
         return held.take_back(place, fd_, object, cookie) ? status : -EBADF;
     }
-    void ask(int fd)
+    void ask_time(int fd)
     {
         is_asked_ = true;
         timeval time = {};
