@@ -109,6 +109,18 @@ static void case_shut_and_closed(void)
     }
 }
 
+// The number that it reads at, ends[1], stands for others[0] by now.
+static void end_reader(const int *ends, const int *others)
+{
+    say(others[1], "of another one");
+    say(ends[0], "of its own");
+    finish();
+    hear(ends[1]);
+    // With the call its file is closed.
+    struct pollfd entry = {.fd = ends[0], .events = POLLRDHUP};
+    see("ends", poll(&entry, 1, 5000));
+}
+
 static void case_closed_reader(void)
 {
     int ends[2], others[2];
@@ -116,13 +128,7 @@ static void case_closed_reader(void)
     begin(receives, &ends[1]);
     MUST(close(ends[1]));
     connect_at(ends[1], others);
-    say(others[1], "of another one");
-    say(ends[0], "of its own");
-    finish();
-    hear(others[0]);
-    // With the call its file is closed.
-    struct pollfd entry = {.fd = ends[0], .events = POLLRDHUP};
-    see("ends", poll(&entry, 1, 5000));
+    end_reader(ends, others);
 }
 
 static void case_replaced_reader(void)
@@ -131,11 +137,8 @@ static void case_replaced_reader(void)
     connect_pair(ends);
     connect_pair(others);
     begin(receives, &ends[1]);
-    see("dup2", dup2(others[1], ends[1]) == ends[1]);
-    say(others[0], "of another one");
-    say(ends[0], "of its own");
-    finish();
-    hear(ends[1]);
+    see("dup2", dup2(others[0], ends[1]) == ends[1]);
+    end_reader(ends, others);
 }
 
 static void case_closed_writer(void)
