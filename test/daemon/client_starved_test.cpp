@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The client library in a process that has no CPU for longer than it would wait for an answer.
+#include "hosts.hpp"
 #include "ntbclient.h"
 #include "wire/message.hpp"
 
 #include <cerrno>
 #include <ctime>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <string>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace
@@ -20,23 +17,11 @@ namespace
 class Daemon
 {
 public:
-    Daemon()
-    {
-        char name[] = "/tmp/ntbclient-test-XXXXXX";
-        folder_ = mkdtemp(name);
-        path = folder_ + "/socket";
-        sockaddr_un address = {};
-        address.sun_family = AF_UNIX;
-        path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-        listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
-        EXPECT_EQ(listen(listener_, 1), 0);
-    }
+    Daemon() = default;
     ~Daemon()
     {
         close(client_);
         close(listener_);
-        std::filesystem::remove_all(folder_);
     }
     Daemon(const Daemon &) = delete;
     Daemon &operator=(const Daemon &) = delete;
@@ -67,12 +52,13 @@ public:
             refuses_in_ = 2; // once the client has looked when its wait begins
     }
 
-    std::string path;
+    const ntbd::test::Folder folder;
+    const std::string path = folder.path + "/socket";
     time_t hours = 0;
 
 private:
-    std::string folder_;
-    int listener_ = -1, client_ = -1;
+    const int listener_ = ntbd::test::listen_at(path, SOCK_NONBLOCK);
+    int client_ = -1;
     int refuses_in_ = 0;
 };
 

@@ -5,7 +5,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 using namespace ntbd;
@@ -57,12 +56,7 @@ TEST_P(Clients, LearnTheNumberOfThePeerHost)
 // A daemon that answers the first message with those numbers of its host and the peer's.
 int attach_to(const std::string &path, uint64_t number, uint64_t peer, uint16_t *host)
 {
-    sockaddr_un at = {};
-    at.sun_family = AF_UNIX;
-    path.copy(at.sun_path, sizeof(at.sun_path) - 1);
-    const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    EXPECT_EQ(bind(listener, reinterpret_cast<const sockaddr *>(&at), sizeof(at)), 0);
-    EXPECT_EQ(listen(listener, 1), 0);
+    const int listener = listen_at(path);
     std::thread daemon([&] {
         const int client = accept(listener, nullptr, nullptr);
         ntbc::Parcel parcel;

@@ -18,6 +18,8 @@
 #include <optional>
 #include <pthread.h>
 #include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
 #include <unistd.h>
 
@@ -53,6 +55,24 @@ public:
 
     std::string path;
 };
+
+inline sockaddr_un address_of(const std::string &path)
+{
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    return address;
+}
+
+/// In a daemon's place. @return a socket of the caller's
+inline int listen_at(const std::string &path, int flags = 0)
+{
+    const sockaddr_un address = address_of(path);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr *>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(fd, 1), 0);
+    return fd;
+}
 
 // The server takes signals from a descriptor, thread by thread.
 inline void block_signals()

@@ -171,12 +171,7 @@ TEST_F(Servers, ReplaceADeadSocketAndNothingElse)
 {
     const std::string path = folder.path + "/again.sock";
     std::string error;
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, path.size());
-    const int dead = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    ASSERT_EQ(bind(dead, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
-    close(dead);
+    close(listen_at(path));
     {
         ListeningSocket first;
         EXPECT_TRUE(first.open(path, 0600, &error)) << error;
@@ -273,12 +268,10 @@ TEST_F(Servers, GoOnWhenDescriptorsAreFreeAgain)
     early.hello();
     Client running(other); // so it has the descriptors that it starts with
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    one.config.socket.copy(address.sun_path, one.config.socket.size());
+    const sockaddr_un address = address_of(one.config.socket);
     const rlimit few = {static_cast<rlim_t>(fd) + 1, limit.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
-    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof(address)), 0);
     Message m;
     m.type = Type::hello;
     EXPECT_EQ(message_send(fd, m), 0);
@@ -339,8 +332,7 @@ protected:
         Servers::SetUp();
         std::filesystem::permissions(folder.path, std::filesystem::perms(0711));
         ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control), 0);
-        address.sun_family = AF_UNIX;
-        one.config.socket.copy(address.sun_path, one.config.socket.size());
+        address = address_of(one.config.socket);
         // Nothing is read before all is sent and closed.
         one.reload([&](Config &config) {
             config.quota.clients = 2 * clients_max;

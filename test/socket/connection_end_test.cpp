@@ -6,7 +6,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 using namespace ntb::socket;
@@ -342,12 +341,6 @@ class Claims : public testing::Test
 protected:
     Claims()
     {
-        sockaddr_un address = {};
-        address.sun_family = AF_UNIX;
-        const std::string path = folder.path + "/deaf.sock";
-        path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-        EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
-        EXPECT_EQ(listen(listener, 1), 0);
         at = Attachment::create(path.c_str());
         Connection *const one = Connection::claim(*at, tcp.fd[0], false);
         EXPECT_NE(one, nullptr);
@@ -367,7 +360,8 @@ protected:
     }
 
     const Folder folder;
-    const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const std::string path = folder.path + "/deaf.sock";
+    const int listener = ntbd::test::listen_at(path);
     Attachment *at = nullptr;
     Tcp tcp;
     Side here, there;
