@@ -141,7 +141,8 @@ void Body::use_first(int fd)
     if (is_connecting())
         connected(fd);
     // Calls of the kernel's, or another thread claims it: who makes one then waits for that.
-    if (first_.load() != unclaimed || awaits_child_.load())
+    const Claims claims = claims_.load();
+    if (first_.load() != unclaimed || claims == Claims::AfterChild || claims == Claims::InChild)
         return;
     // Whether the others still live is a question for each: it is put now and then.
     const std::uint32_t looks = looks_.fetch_add(1);
@@ -238,8 +239,7 @@ void Body::inherit(Object &object, int fd, int place, Claims claims)
     made->accepted_ = the_family.socket_at(place).accepted;
     made->place_ = place;
     made->first_ = claims == Claims::Never ? 0 : unclaimed;
-    made->late_ = claims == Claims::AfterChild;
-    made->awaits_child_ = made->late_;
+    made->claims_ = claims;
     object.body = made;
     // In this order (rule H6).
     the_family.at(place).add(state.pid);
@@ -272,19 +272,19 @@ void Body::arrive_in_child(std::uint32_t fork)
         return;
     fork_ = 0;
     the_family.at(place).add(state.pid);
-    const bool is_late_child = late_;
-    if (is_for_child_) // as a program that was started with it
-        late_ = awaits_child_ = true;
-    is_for_child_ = false;
+    const Claims of_parent = claims_.load();
+    if (of_parent == Claims::InChild) // as a program that was started with it
+        claims_ = Claims::AfterChild;
     // Calls of other threads are under way in the parent alone, but which those are is not known.
-    if (is_late_child || (first_.load() & ~(unclaimed | claiming | connecting)) != 0)
+    if (of_parent == Claims::AfterChild || of_parent == Claims::HadChild ||
+        (first_.load() & ~(unclaimed | claiming | connecting)) != 0)
         first_.fetch_and(~(unclaimed | connecting));
 }
 
 void Body::had_child(std::uint32_t fork)
 {
-    if (fork_ == fork && !is_for_child_)
-        awaits_child_ = false;
+    if (fork_ == fork && claims_.load() == Claims::AfterChild)
+        claims_ = Claims::HadChild;
 }
 
 namespace

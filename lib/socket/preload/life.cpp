@@ -302,9 +302,10 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
     Object *object = state.table.add(fd, Object::Kind::Connection, cookie);
     if (object == nullptr)
         return count(Reason::no_room);
+    const bool late = role == Role::Accept &&
+                      state.config.wanted(Role::Late, program_invocation_short_name, local);
     begin(*object, fd, role == Role::Accept, connecting,
-          role == Role::Accept &&
-              state.config.wanted(Role::Late, program_invocation_short_name, local));
+          late ? Claims::InChild : Claims::AtFirstUse);
     state.table.done(object);
 }
 

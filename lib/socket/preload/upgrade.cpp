@@ -115,14 +115,14 @@ private:
     Connection *connection_ = nullptr;
 };
 
-void Body::begin(Object &object, int fd, bool accepted, bool is_connecting, bool late)
+void Body::begin(Object &object, int fd, bool accepted, bool is_connecting, Claims claims)
 {
     Body *made = new (this) Body;
     made->object_ = &object;
     made->fd_ = fd;
     made->accepted_ = accepted;
     made->first_ = is_connecting ? connecting : unclaimed;
-    made->is_for_child_ = made->awaits_child_ = late;
+    made->claims_ = claims;
     object.body = made;
     // What was accepted may be for a child, which then claims it.
     if (!is_connecting && !accepted)
@@ -335,9 +335,9 @@ void Body::kernel_said(std::uint32_t events)
 
 // ---- objects
 
-void begin(Object &object, int fd, bool accepted, bool connecting, bool late)
+void begin(Object &object, int fd, bool accepted, bool connecting, Claims claims)
 {
-    bodies[state.table.index(object)].begin(object, fd, accepted, connecting, late);
+    bodies[state.table.index(object)].begin(object, fd, accepted, connecting, claims);
 }
 
 void inherit(Object &object, int fd, int place, Claims claims)

@@ -13,9 +13,15 @@
 namespace ntb::socket::preload
 {
 
-/// When a process claims a connection that it has inherited. After a child: the child, which may
-/// have a sandbox that ends it for what calls on rings do, never does (rule H8).
-enum class Claims { Never, AtFirstUse, AfterChild };
+/// When a process claims a connection. After a child: the child, which may have a sandbox that ends
+/// it for what calls on rings do, never does (rule H8).
+enum class Claims {
+    Never,
+    AtFirstUse,
+    AfterChild,
+    HadChild, ///< AfterChild, and there was one
+    InChild,  ///< accepted, and claimed by no process but a child: AfterChild to that one
+};
 
 /// Of bytes that have come by a ring and are not read yet: they cannot be put back into the kernel.
 enum class Unread {
@@ -28,8 +34,7 @@ enum class Unread {
 class Body final : public Source
 {
 public:
-    /// @param late  accepted, and claimed by no process but a child that has had a child (rule H8)
-    void begin(Object &object, int fd, bool accepted, bool connecting, bool late);
+    void begin(Object &object, int fd, bool accepted, bool connecting, Claims claims);
     /// The descriptor is still open, or -1. @return after it no call uses the connection
     void end(int fd);
 
@@ -163,10 +168,8 @@ private:
     std::atomic<bool> announced_ = false;
     std::atomic<bool> is_handed_on_ = false;
     bool accepted_ = false;
-    std::atomic<bool> is_kernels_ = false;   ///< left for good
-    bool late_ = false;                      ///< Claims::AfterChild
-    bool is_for_child_ = false;              ///< whose claim is late
-    std::atomic<bool> awaits_child_ = false; ///< and it has had none
+    std::atomic<bool> is_kernels_ = false; ///< left for good
+    std::atomic<Claims> claims_ = Claims::AtFirstUse;
 };
 
 /// The object of a descriptor, in use for as long as this lives.
@@ -295,7 +298,7 @@ private:
 };
 
 /// What stands behind a new object of a connection: as Body::begin().
-void begin(Object &object, int fd, bool accepted, bool connecting, bool late);
+void begin(Object &object, int fd, bool accepted, bool connecting, Claims claims);
 
 /// Memory for bodies. @return false: no memory
 bool make_bodies(std::uint32_t objects);
