@@ -418,8 +418,32 @@ static void see_option(const char *what, int level, int name, int value)
     MUST(close(other));
 }
 
+// The kernel begins to take stamps a while after the first socket has asked for them, and goes on
+// as long as one does.
+static void await_stamps(void)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    const int on = 1;
+    int ends[2];
+    connect_pair(ends);
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+    for (int i = 0; i < 5000; i++) {
+        char byte = 'x', room[256];
+        struct iovec part = {&byte, 1};
+        struct msghdr message = {
+            .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+        MUST(send(ends[1], &byte, 1, 0));
+        MUST(recvmsg(ends[0], &message, 0));
+        if (message.msg_controllen != 0)
+            return;
+        nanosleep(&moment, NULL);
+    }
+    fail("stamps");
+}
+
 static void case_options(void)
 {
+    await_stamps();
     see_option("lowat", SOL_SOCKET, SO_RCVLOWAT, 10);
     see_option("stamp", SOL_SOCKET, SO_TIMESTAMP, 1);
     see_option("offset", SOL_SOCKET, SO_PEEK_OFF, 0);
