@@ -95,12 +95,6 @@ using SignalHandler = void (*)(int);
     X(int, posix_spawnp,                                                                           \
       (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,       \
        char *const *, char *const *))                                                              \
-    X(int, pidfd_spawn,                                                                            \
-      (int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,         \
-       char *const *, char *const *))                                                              \
-    X(int, pidfd_spawnp,                                                                           \
-      (int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,         \
-       char *const *, char *const *))                                                              \
     X(int, system, (const char *))                                                                 \
     X(int, wordexp, (const char *, wordexp_t *, int))                                              \
     X(FILE *, popen, (const char *, const char *))                                                 \
@@ -161,7 +155,9 @@ constexpr const char *const call_names[] = {
 };
 constexpr std::size_t call_count = sizeof(call_names) / sizeof(call_names[0]);
 
-/// The functions behind this library: libc's, or those of another preload.
+/// The functions behind this library: libc's, or those of another preload. Each libc has them all:
+/// for a name that is missing dlsym() allocates, and the first to call may be an allocator that
+/// starts, with its lock held.
 struct Real {
 #define NTB_POINTER(result, name, parameters) result(*name) parameters;
     NTB_COUNTED_CALLS(NTB_POINTER)

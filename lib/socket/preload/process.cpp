@@ -197,24 +197,29 @@ NTB_EXPORT(int, execle, const char *path, const char *first, ...)
     NTB_WORDS(first, next(), real().execve(path, words, variables));
 }
 
-// They return an errno; one that this libc lacks returns -1.
-#define NTB_SPAWN(name, then)                                                                      \
+// They return an errno.
+#define NTB_SPAWN(name, genuine, then)                                                             \
     NTB_EXPORT(int, name, int *child, const char *path, const posix_spawn_file_actions_t *actions, \
                const posix_spawnattr_t *attributes, char *const *words, char *const *environment)  \
     {                                                                                              \
+        const auto spawn = genuine;                                                                \
+        if (spawn == nullptr)                                                                      \
+            return ENOSYS;                                                                         \
         NTB_HAND_OVER(path, environment);                                                          \
-        const int status = real().name(child, path, actions, attributes, words, variables);        \
+        const int status = spawn(child, path, actions, attributes, words, variables);              \
         if (status == 0) {                                                                         \
             handover.started();                                                                    \
             then;                                                                                  \
         }                                                                                          \
-        return status < 0 ? ENOSYS : status;                                                       \
+        return status;                                                                             \
     }
+// libc has them since 2.39.
+#define NTB_NEWER(name) reinterpret_cast<decltype(&posix_spawn)>(dlsym(RTLD_NEXT, #name))
 
-NTB_SPAWN(posix_spawn, )
-NTB_SPAWN(posix_spawnp, )
-NTB_SPAWN(pidfd_spawn, born(*child))
-NTB_SPAWN(pidfd_spawnp, born(*child))
+NTB_SPAWN(posix_spawn, real().posix_spawn, )
+NTB_SPAWN(posix_spawnp, real().posix_spawnp, )
+NTB_SPAWN(pidfd_spawn, NTB_NEWER(pidfd_spawn), born(*child))
+NTB_SPAWN(pidfd_spawnp, NTB_NEWER(pidfd_spawnp), born(*child))
 
 // libc starts the shell by itself, with the environment as it is: that one cannot know of
 // connections that are not claimed. This process goes on with the others. Few commands use a
