@@ -162,32 +162,6 @@ template <auto store>
     copy_lines<store_non_temporal>(to, from, n);
 }
 
-/// Fields of an mbuf that are compared in one piece.
-inline constexpr size_t alike_bytes = 32;
-#ifdef __AVX2__
-using Fields = __m256i;
-[[gnu::always_inline]] inline bool are_alike(Fields a, Fields b, Fields mask)
-{
-    return _mm256_testz_si256(_mm256_xor_si256(a, b), mask) != 0;
-}
-#else
-struct Fields {
-    __m128i half[2];
-};
-[[gnu::always_inline]] inline bool are_alike(Fields a, Fields b, Fields mask)
-{
-    return (_mm_testz_si128(_mm_xor_si128(a.half[0], b.half[0]), mask.half[0]) &
-            _mm_testz_si128(_mm_xor_si128(a.half[1], b.half[1]), mask.half[1])) != 0;
-}
-#endif
-[[gnu::always_inline]] inline Fields load_fields(const void *from)
-{
-    static_assert(sizeof(Fields) == alike_bytes);
-    Fields fields;
-    __builtin_memcpy(&fields, from, sizeof(fields));
-    return fields;
-}
-
 /// Bytes 8 to 63 of a header line, in registers: metadata and up to 48 bytes of payload with zeros
 /// behind them, so that no byte beyond the message leaves this host.
 #if defined(__AVX512BW__) && defined(__AVX512VL__)

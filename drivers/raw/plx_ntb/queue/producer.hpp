@@ -9,6 +9,7 @@
 
 #include <rte_mbuf.h>
 
+#include "queue/alike.hpp"
 #include "queue/chunk.hpp"
 #include "queue/room.hpp"
 
@@ -368,45 +369,6 @@ template <MemPolicy Mem>
     for (uint32_t i = 2; i < lines; i++)
         Mem::own(q.ring.line(q.head + i));
 }
-
-/// The fields of an mbuf from data_off to data_len, of which those count that say where its bytes
-/// lie and whether they are its own. (Not the port, the packet type and other flags.)
-struct alignas(32) AlikeMask {
-    static constexpr size_t begin = offsetof(rte_mbuf, rearm_data);
-    uint8_t byte[alike_bytes];
-    constexpr AlikeMask() : byte{}
-    {
-        constexpr uint64_t not_own = RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
-        for (size_t i = 0; i < 8; i++)
-            byte[offsetof(rte_mbuf, ol_flags) - begin + i] = static_cast<uint8_t>(not_own >> 8 * i);
-        for (size_t i = 0; i < 2; i++)
-            for (const size_t at : {offsetof(rte_mbuf, data_off), offsetof(rte_mbuf, refcnt),
-                                    offsetof(rte_mbuf, nb_segs), offsetof(rte_mbuf, pkt_len),
-                                    offsetof(rte_mbuf, pkt_len) + 2, offsetof(rte_mbuf, data_len)})
-                byte[at - begin + i] = 0xff;
-    }
-};
-inline constexpr AlikeMask alike_mask;
-
-/// What a message has in common with the one before it, which is usual: its length, its place in an
-/// mbuf of the same pool, one segment, one reference.
-class Alike
-{
-    const rte_mempool *pool_;
-    const Fields like_;
-
-public:
-    /// @param m  a usual message: put_run()
-    [[gnu::always_inline]] explicit Alike(const rte_mbuf *m)
-        : pool_(m->pool), like_(load_fields(&m->rearm_data))
-    {
-    }
-    [[gnu::always_inline]] bool operator()(const rte_mbuf *m) const
-    {
-        return m->pool == pool_ &&
-               are_alike(like_, load_fields(&m->rearm_data), load_fields(alike_mask.byte));
-    }
-};
 
 /// Contents of a chunk so far.
 struct Progress {
