@@ -562,6 +562,52 @@ NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data);
 
 /**
+ * For who polls: a word of memory that does not have this value any more once more bytes can be
+ * received, or the peer has ended the connection in order. That the peer or a daemon is gone does
+ * not change it, so one of many looks has to be ntbclient_view() or ntbclient_recv().
+ *
+ * @param conn
+ *   A connection of which all bytes that are known to have come were received.
+ * @param[out] value
+ *   What the word was when the connection was last looked at.
+ * @return
+ *   The word, which is mapped until the connection is closed, and has to be loaded atomically;
+ * NULL: an argument is NULL, or the connection is not open yet.
+ */
+NTBCLIENT_EXPERIMENTAL
+const uint64_t *ntbclient_monitor(struct ntbclient_conn *conn, uint64_t *value);
+
+/**
+ * Leaves a word for the peer, in place of the one before: it finds the word whenever it looks, also
+ * once this process has ended, however that was. No sleep is ended. Where the clients are joined
+ * through the daemons it does not get there.
+ *
+ * @param conn
+ *   A connection. One thread at a time.
+ * @param word
+ *   Any number.
+ * @retval 0
+ *   Left.
+ * @retval -EINVAL
+ *   conn is NULL.
+ * @retval -ENOTCONN
+ *   The connection is not open yet.
+ */
+NTBCLIENT_EXPERIMENTAL
+int ntbclient_word_set(struct ntbclient_conn *conn, uint64_t word);
+
+/**
+ * The word that the peer has left, also of a connection that has ended.
+ *
+ * @param conn
+ *   A connection. Any thread.
+ * @return
+ *   The word; 0: there is none, or conn is NULL or not open yet.
+ */
+NTBCLIENT_EXPERIMENTAL
+uint64_t ntbclient_peer_word(struct ntbclient_conn *conn);
+
+/**
  * As ntbclient_recv(), into several places.
  *
  * @param conn

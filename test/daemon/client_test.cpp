@@ -182,6 +182,49 @@ TEST_P(Clients, AreShownWhatIsNext)
     ntbclient_close(to);
 }
 
+TEST_P(Clients, LookAtOneWordForWhatComes)
+{
+    Pair pair(one, far(), options);
+    std::uint64_t value;
+    EXPECT_EQ(ntbclient_monitor(nullptr, &value), nullptr);
+    EXPECT_EQ(ntbclient_monitor(pair.to, nullptr), nullptr);
+    const auto changes = [&] {
+        const uint64_t *const word = ntbclient_monitor(pair.to, &value);
+        return __atomic_load_n(word, __ATOMIC_RELAXED) != value;
+    };
+    EXPECT_FALSE(changes());
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(ntbclient_send(pair.from, "bytes", 5, 0), 5);
+        EXPECT_TRUE(soon(changes));
+        EXPECT_EQ(ntbclient_readable(pair.to), 5u);
+        EXPECT_EQ(ntbclient_recv(pair.to, nullptr, 5, 0), 5);
+        EXPECT_FALSE(changes());
+    }
+    ntbclient_close(pair.from);
+    EXPECT_TRUE(soon(changes)) << "the end";
+    EXPECT_EQ(ntbclient_readable(pair.to), 0u);
+    EXPECT_FALSE(changes());
+    ntbclient_close(pair.to);
+}
+
+TEST_P(Clients, LeaveAWordForThePeer)
+{
+    const bool arrives = GetParam() != Way::carried;
+    Pair pair(one, far(), options);
+    EXPECT_EQ(ntbclient_word_set(nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbclient_peer_word(nullptr), 0u);
+    EXPECT_EQ(ntbclient_peer_word(pair.to), 0u);
+    EXPECT_EQ(ntbclient_word_set(pair.from, 1), 0);
+    EXPECT_EQ(ntbclient_word_set(pair.to, 3), 0);
+    EXPECT_EQ(ntbclient_word_set(pair.from, ~uint64_t{0}), 0);
+    EXPECT_EQ(ntbclient_peer_word(pair.to), arrives ? ~uint64_t{0} : 0);
+    EXPECT_EQ(ntbclient_peer_word(pair.from), arrives ? 3u : 0u);
+    ntbclient_close(pair.from);
+    EXPECT_TRUE(soon([&] { return ntbclient_wait(pair.to, NTBCLIENT_READABLE, 0) != 0; }));
+    EXPECT_EQ(ntbclient_peer_word(pair.to), arrives ? ~uint64_t{0} : 0) << "it stays";
+    ntbclient_close(pair.to);
+}
+
 TEST_P(Clients, KeepBytesBackWhileMoreFollows)
 {
     Pair pair(one, far(), options);

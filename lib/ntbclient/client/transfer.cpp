@@ -76,7 +76,7 @@ ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, 
         return not_open(conn);
     if (const int ended = send_end(conn); ended != 0)
         return ended;
-    const size_t total = total_of(parts, n);
+    const size_t total = n == 1 ? parts->iov_len : total_of(parts, n);
     if (total == 0)
         return 0;
     Sender &sender = conn->end->sender;
@@ -84,7 +84,9 @@ ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, 
     if (left == 0)
         return no_room(conn);
     const auto sent = static_cast<ssize_t>(left);
-    for (int i = 0; left > 0; i++) {
+    if (n == 1)
+        sender.put(parts->iov_base, left);
+    for (int i = 0; n != 1 && left > 0; i++) {
         const size_t bytes = std::min(left, parts[i].iov_len);
         sender.put(parts[i].iov_base, bytes);
         left -= bytes;
@@ -128,6 +130,14 @@ ssize_t ntbclient_recvv(struct ntbclient_conn *conn, const struct iovec *parts, 
 
 ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, uint32_t flags)
 {
+    // Who has viewed them has nothing to copy, and nothing to look for.
+    if (data == nullptr && flags == 0 && bytes != 0 && conn != nullptr && conn_is_open(conn) &&
+        !conn->end->discards.load(std::memory_order_relaxed) &&
+        bytes <= conn->end->receiver.readable()) {
+        if (conn->end->receiver.take(bytes))
+            conn_ring(conn, NTBCLIENT_WRITABLE);
+        return static_cast<ssize_t>(bytes);
+    }
     const iovec part = {data, bytes};
     return ntbclient_recvv(conn, &part, 1, flags);
 }
@@ -156,4 +166,31 @@ size_t ntbclient_writable(struct ntbclient_conn *conn)
     if (conn == nullptr || !conn_is_open(conn) || send_end(conn) != 0)
         return 0;
     return conn->end->sender.room(conn->ring_bytes);
+}
+
+const uint64_t *ntbclient_monitor(struct ntbclient_conn *conn, uint64_t *value)
+{
+    if (conn == nullptr || value == nullptr || !conn_is_open(conn))
+        return nullptr;
+    const Receiver &receiver = conn->end->receiver;
+    *value = receiver.seen();
+    return &receiver.cursor();
+}
+
+// One's own line until the peer looks, so that it costs a store.
+int ntbclient_word_set(struct ntbclient_conn *conn, uint64_t word)
+{
+    if (conn == nullptr)
+        return -EINVAL;
+    if (!conn_is_open(conn))
+        return -ENOTCONN;
+    store(conn->page->word[conn->index].value, word);
+    return 0;
+}
+
+uint64_t ntbclient_peer_word(struct ntbclient_conn *conn)
+{
+    if (conn == nullptr || !conn_is_open(conn))
+        return 0;
+    return load(conn->page->word[1 - conn->index].value);
 }

@@ -32,12 +32,19 @@ struct Direction {
 };
 static_assert(sizeof(Direction) == 4 * line_bytes);
 
+/// What an end leaves for the other one. The daemons do not look at it.
+struct alignas(2 * line_bytes) Word {
+    uint64_t value;
+};
+
 /// The first page of the memory. Indices are ends: end e produces into direction[e].
 struct Page {
     Direction direction[2];
     /// Bit e: end e has died, or lost its daemon; bit 2: a daemon has revoked the connection.
     alignas(line_bytes) uint32_t gone;
+    Word word[2];
 };
+static_assert(offsetof(Page, gone) == 512 && offsetof(Page, word) == 640);
 inline constexpr uint32_t gone_revoked = 4;
 constexpr uint32_t gone_end(unsigned end)
 {

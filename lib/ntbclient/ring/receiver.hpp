@@ -27,6 +27,9 @@ public:
         return ((word ^ known_) & count_mask) == 0 && (word & marks & ~marks_) == 0 ? readable()
                                                                                     : learn(word);
     }
+    /// The producer's cursor, and what it was when it was looked at last.
+    const uint64_t &cursor() const { return lines_->published; }
+    uint64_t seen() const { return known_ | marks_; }
     /// Copies bytes out without taking them. @p skip and @p bytes are at most readable() together.
     void copy(void *to, size_t skip, size_t bytes) const;
     /// Where those lie that can be taken, as many as follow each other in memory. The producer may
