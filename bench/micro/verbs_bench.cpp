@@ -163,6 +163,28 @@ void send(benchmark::State &state)
 }
 BENCHMARK(send)->Arg(8)->Arg(64)->Arg(4096);
 
+// There and back, by two programs that answer each SEND at once: two messages, with all calls of
+// both ends.
+void answers(benchmark::State &state)
+{
+    const auto bytes = static_cast<std::uint32_t>(state.range(0));
+    Two two;
+    const auto turn = [&](Side &own, const Side &peer, std::uint32_t completions) {
+        own.await(completions);
+        own.post_recv();
+        own.post(NTBV_SEND, bytes, peer);
+    };
+    two.a.post_recv();
+    two.b.post_recv();
+    two.a.post(NTBV_SEND, bytes, two.b);
+    turn(two.b, two.a, 1);
+    for ([[maybe_unused]] auto _ : state) {
+        turn(two.a, two.b, 2); // the answer, and that it was sent
+        turn(two.b, two.a, 2);
+    }
+}
+BENCHMARK(answers)->Arg(8)->Arg(64);
+
 // A list of writes: posted one by one, carried out by the peer's engine, acknowledged together.
 void writes(benchmark::State &state)
 {

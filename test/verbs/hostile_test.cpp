@@ -140,6 +140,57 @@ TEST_F(Hostile, AMessageThatIsNoneEndsTheLink)
     EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}, {2, NTBV_WR_FLUSH_ERR}}));
 }
 
+// What it leaves behind is worth as much as what it could have said.
+TEST_F(Hostile, WordsOfAPeerThatIsGoneAcknowledgeWhatWasSentAtMost)
+{
+    std::mt19937_64 random(7);
+    const auto last_word = [&](std::uint64_t word, Completions wanted) {
+        port(1).leave(leaves_words);
+        greet();
+        ntbv_qp *qp = connected();
+        EXPECT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+        EXPECT_EQ(Work(NTBV_SEND, 2).post(qp), 0);
+        heard();
+        const std::uint64_t own = ntbv_qp_number(qp);
+        port(1).leave(word ^ own << 46);
+        loopback->kill();
+        heard();
+        clock.outlast_silence();
+        heard();
+        EXPECT_EQ(completions(host.cq), wanted);
+        host.drop(qp);
+        gone.push_back(std::move(loopback));
+        loopback = Loopback::create(1 << 16);
+        ASSERT_EQ(host.attach(port(0), 2), 0);
+    };
+    const Completions none = {{1, NTBV_RETRY_EXC_ERR}, {2, NTBV_WR_FLUSH_ERR}};
+    last_word(word_of_ack(0, peer_number, 0), {{1, NTBV_SUCCESS}, {2, NTBV_RETRY_EXC_ERR}});
+    last_word(word_of_ack(0, peer_number, 1), {{1, NTBV_SUCCESS}, {2, NTBV_SUCCESS}});
+    last_word(leaves_words, none);
+    last_word(word_of_ack(0, peer_number, 0x80000000), none);
+    last_word(word_of_ack(1, peer_number, 0), none);
+    last_word(word_of_ack(0, peer_number + 1, 0), none);
+    last_word(word_of_ack(0, peer_number, 2), {{1, NTBV_BAD_RESP_ERR}, {2, NTBV_WR_FLUSH_ERR}});
+    // Whatever it is, there is one completion for each.
+    for (int i = 0; i < 200; ++i) {
+        port(1).leave(leaves_words);
+        greet();
+        ntbv_qp *qp = connected();
+        EXPECT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+        heard();
+        port(1).leave(random() | leaves_words);
+        loopback->kill();
+        heard();
+        clock.outlast_silence();
+        heard();
+        EXPECT_EQ(completions(host.cq).size(), 1u);
+        host.drop(qp);
+        gone.push_back(std::move(loopback));
+        loopback = Loopback::create(1 << 16);
+        ASSERT_EQ(host.attach(port(0), 2), 0);
+    }
+}
+
 TEST_F(Hostile, AnswersToWhatWasNotAskedFailTheOldestRequest)
 {
     greet();

@@ -32,7 +32,8 @@ def here(process):
 
 def meet(lab, server_at, client_at, *words):
     """A server and a client whose queue pairs are connected. Both are direct if the client is to be."""
-    both = [lab.start([lab.client, lab.socket(server_at), "serve", *words[2:]], "server"),
+    serves = "answer" if words[0] == "talk" else "serve"
+    both = [lab.start([lab.client, lab.socket(server_at), serves, *words[2 if serves == "serve" else 1:]], "server"),
             lab.start([lab.client, lab.socket(client_at), *words], "client")]
     addresses = [here(process) for process in both]
     both[0].tell(addresses[1])
@@ -149,6 +150,19 @@ def granted(lab, carrier):
         stop(daemon)
 
 
+def last_words(lab, carrier):
+    """A program that answers each request at once ends when it has the last one: that one is complete."""
+    pair = daemons(lab, carrier)
+    for server_at, client_at in (("a", "b"), ("a", "a")):
+        for _ in range(5):
+            server, client = meet(lab, server_at, client_at, "talk", "poll")
+            server.end(0)
+            client.end(0)
+    lab.await_no_connection("a", "b")
+    for daemon in pair:
+        stop(daemon)
+
+
 def small_rings(lab, carrier):
     """Rings that are too small for verbs: each end says so, and the requests fail."""
     pair = [lab.daemon(name, True, f"carrier {carrier}") for name in "ab"]
@@ -160,7 +174,7 @@ def small_rings(lab, carrier):
     expect("rings have 16384 bytes, and verbs need 32768" in client.text(), client.text())
 
 
-CASES = {case.__name__: case for case in (operations, killed, daemon_killed, granted, small_rings)}
+CASES = {case.__name__: case for case in (operations, killed, daemon_killed, granted, last_words, small_rings)}
 
 
 def main():

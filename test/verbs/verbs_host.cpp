@@ -330,6 +330,41 @@ void flood(Host &host, unsigned requests)
     printf("completed%s\n", statuses.c_str());
 }
 
+// There and back. The last one is not answered: who gets it ends at once, as by a signal.
+constexpr unsigned last_words = 5000;
+
+void talk_to_the_end(Host &host)
+{
+    for (unsigned i = 1; i <= last_words; ++i) {
+        host.post(NTBV_SEND, 1000, 0, 8);
+        unsigned wanted = i == last_words ? 1 : 2;
+        for (; wanted != 0; --wanted) {
+            ntbv_wc wc;
+            host.next(wc);
+            if (wc.status != NTBV_SUCCESS)
+                fail("completion", wc.status);
+            if (wc.opcode == NTBV_WC_RECV)
+                host.post_receive(wc.id);
+        }
+    }
+}
+
+void answer_to_the_end(Host &host)
+{
+    for (unsigned n = 1;;) {
+        ntbv_wc wc;
+        host.next(wc);
+        if (wc.status != NTBV_SUCCESS)
+            fail("completion", wc.status);
+        if (wc.opcode != NTBV_WC_RECV)
+            continue;
+        if (n++ == last_words)
+            _exit(0);
+        host.post_receive(wc.id);
+        host.post(NTBV_SEND, 1000, 0, 8);
+    }
+}
+
 void fill_until_it_fails(Host &host)
 {
     bool was_direct = false;
@@ -371,6 +406,10 @@ int main(int argc, char **argv)
         add_and_swap(host);
     } else if (what == "fill") {
         fill_until_it_fails(host);
+    } else if (what == "talk") {
+        talk_to_the_end(host);
+    } else if (what == "answer") {
+        answer_to_the_end(host);
     } else {
         flood(host, static_cast<unsigned>(std::stoul(how)));
     }

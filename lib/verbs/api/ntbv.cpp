@@ -276,7 +276,7 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
         const Call call(engine.lock());
         engine.begin_call();
         if (cq->queue.empty())
-            is_tired = engine.count_poll(engine.drive());
+            is_tired = engine.count_poll(engine.drive(true));
         engine.hand_over();
         taken = cq->queue.take(n, wc);
         if (taken > 0)

@@ -113,6 +113,7 @@ void Engine::leave_ports()
         forget_direct(links_[i]);
         links_[i].fresh.unlink();
         links_[i].state = Link::State::Down;
+        links_[i].has_words = false;
         links_[i].port = nullptr;
     }
 }
@@ -161,8 +162,11 @@ void Engine::say(std::uint64_t cookie, ntbv_event event)
     events_.write(&record, sizeof(record));
 }
 
-int Engine::drive()
+int Engine::drive(bool is_poll)
 {
+    is_poll_ = is_poll;
+    if (answerer_)
+        end_turn();
     if (!waiting_.empty())
         run_timers();
     int done = 0;
@@ -196,6 +200,7 @@ int Engine::drive(Link &link)
             good = header.kind == Kind::Hello &&
                    read_hello(payload, header.bytes, port.longest(), peer) && peer == link.address;
             link.heard = good;
+            link.has_words = port.left() != 0;
             link.state = Link::State::Up;
         } else if (good) {
             good = header.kind != Kind::Hello;
@@ -306,6 +311,8 @@ Engine::Rest Engine::rest(std::uint64_t &nanoseconds)
 {
     const bool naps = is_polled();
     polls_at_look_ = polls_;
+    if (!naps && holds_ack())
+        return rest_ = Rest::None; // no answer comes from a program that does not poll
     armed_until_ = deadline();
     const std::uint64_t time = armed_until_ == UINT64_MAX ? 0 : now();
     nanoseconds =
@@ -358,6 +365,8 @@ Engine::Turn Engine::serve(Pair &pair)
     Turn turn = send_answers(pair, budget);
     if (turn == Turn::Done)
         turn = send_requests(pair, budget);
+    if (turn == Turn::Done && pair.receive.owes_ack) // none went that it could ride on
+        turn = send_ack(pair);
     if (pair.overrun && pair.attr.state != NTBV_ERR)
         to_error(pair);
     return turn;
@@ -368,6 +377,7 @@ bool Engine::greet(Link &link)
     std::byte *message = link.port->reserve(sizeof(Header) + sizeof(Hello));
     if (!message)
         return false;
+    link.port->leave(leaves_words); // before the Hello, with which the peer looks
     const Header header = {.kind = Kind::Hello, .bytes = sizeof(Hello), .total = sizeof(Hello)};
     const Hello hello = {hello_magic, wire_version, link.port->longest(), own_, 0};
     std::memcpy(message, &header, sizeof(header));
@@ -488,12 +498,23 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
         to_error(*pair);
 }
 
+// An engine that has ended owes no acknowledgement.
+void Engine::take_word(Link &link)
+{
+    Header header;
+    if (link.has_words && read_word(link.port->left(), own_, link.address, header))
+        handle(link, header, nullptr);
+}
+
 void Engine::lose(Link &link)
 {
+    if (link.state == Link::State::Up)
+        take_word(link);
     link.fresh.unlink();
     if (link.port)
         link.port->close();
     link.state = Link::State::Down;
+    link.has_words = false;
     forget_direct(link);
     link.notes_tail = link.notes_head;
     link.owes_again = false;

@@ -38,6 +38,7 @@ struct Link {
     bool heard = false;          // the peer's Hello has come
     bool owes_again = false;
     bool armed_for_room = false;
+    bool has_words = false;    // the port brings those of both ends
     std::uint32_t early = 0;   // datagrams that are kept for it
     std::uint32_t payload = 0; // most bytes of one message
     std::uint32_t notes_head = 0, notes_tail = 0;
@@ -89,7 +90,8 @@ public:
     void leave_ports();
     /// Who waits for that peer waits in vain.
     void unreachable(Address peer);
-    int drive();
+    /// @param is_poll  for a program, which gets what is complete
+    int drive(bool is_poll = false);
     enum class Rest : std::uint8_t {
         None,   ///< there is something to do
         Nap,    ///< the program polls: look again soon
@@ -188,6 +190,7 @@ private:
     static constexpr std::uint32_t polls_of_a_turn = 128;
     static constexpr std::uint32_t watchful_rests = 16;
     static constexpr std::uint32_t max_early = 64;
+    static constexpr std::uint8_t answers_of_a_habit = 16;
 
     // ---- engine.cpp
     Pair *find(std::uint32_t number)
@@ -208,6 +211,7 @@ private:
     void rouse();
     void handle(Link &link, const Header &header, const std::byte *payload);
     void lose(Link &link);
+    void take_word(Link &link);
     bool greet(Link &link);
     bool send_notes(Link &link);
     bool send_early(Link &link);
@@ -326,6 +330,13 @@ private:
     // ---- responder.cpp
     Turn send_answers(Pair &pair, std::uint32_t &budget);
     Turn send_answer(Pair &pair, Answer &answer);
+    Turn send_ack(Pair &pair);
+    void give_ride(Pair &pair, Header &header);
+    void acknowledge(Pair &pair);
+    void end_turn();
+    void end_turn_now();
+    void withdraw_word(const Pair &pair);
+    bool holds_ack() const { return answerer_ && answerer_->receive.owes_ack; }
     void take_request(Link &link, const Header &header, const std::byte *payload);
     void take_connected(Pair &pair, const Header &header, const std::byte *payload);
     void take_datagram(Pair &pair, Link &link, const Header &header, const std::byte *payload);
@@ -361,6 +372,10 @@ private:
     bool is_content_ = false;                            // the last one left nothing to poll for
     std::uint32_t watchful_rests_ = 0; // left of some since a peer has used memory here
     std::uint32_t pardons_ = 0;        // for polls, left of some since the program was away
+    bool is_poll_ = false;             // the drive that is going on
+    // Has taken one request in the last drive, a poll: it is the turn of the program, which may
+    // answer. NULL: none, or it has.
+    Pair *answerer_ = nullptr;
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
     Hook<Link> fresh_;

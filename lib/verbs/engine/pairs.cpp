@@ -45,7 +45,10 @@ int Engine::enter(Pair &pair)
 
 void Engine::leave(Pair &pair)
 {
+    if (answerer_ == &pair)
+        end_turn_now();
     abandon(pair);
+    withdraw_word(pair);
     forget_direct(pair);
     pair.timer.unlink();
     pair.work.unlink();
@@ -74,6 +77,8 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
     if (((mask & NTBV_QP_CUR_STATE) != 0 && attr.cur_state != from) ||
         !allowed(pair.type, from, to, mask) || !valid(attr, mask))
         return -EINVAL;
+    if (answerer_ == &pair)
+        end_turn_now();
     if (to == NTBV_RESET) {
         reset(pair);
         return 0;
@@ -200,6 +205,8 @@ void Engine::start_posted(Pair &pair)
             }
         }
     }
+    if (answerer_)
+        end_turn_now(); // that was no answer
 }
 
 int Engine::post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
@@ -304,6 +311,7 @@ void Engine::reset(Pair &pair)
 {
     if (pair.attr.state >= NTBV_RTR)
         abandon(pair);
+    withdraw_word(pair);
     forget_direct(pair);
     pair.timer.unlink();
     pair.work.unlink();
@@ -322,6 +330,7 @@ void Engine::reset(Pair &pair)
     receive.owes_nak = receive.owes_rnr = receive.owes_ready = receive.owes_ack = false;
     receive.answers_tail = receive.answers_head;
     receive.starves = receive.must_wait = false;
+    receive.answered = 0;
     pair.link = nullptr;
     pair.overrun = false;
     pair.attr = {};

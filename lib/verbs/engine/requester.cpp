@@ -235,14 +235,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
         halt(pair, request, NTBV_LOC_PROT_ERR);
         return Turn::Done;
     }
-    // An acknowledgement rides along, unless an answer has to go before it.
-    auto &receive = pair.receive;
-    if (receive.owes_ack && receive.answers_head == receive.answers_tail && !receive.owes_nak &&
-        !receive.owes_rnr) {
-        header.flags |= flag::ack;
-        header.ack = receive.expected - 1;
-        receive.owes_ack = false;
-    }
+    give_ride(pair, header);
     std::memcpy(message, &header, sizeof(header));
     commit(link, sizeof(header), places);
     if (send.next == send.high)
@@ -331,7 +324,7 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
         return Turn::Full;
     if (send.next == send.high)
         request.seq = send.next_seq;
-    const Header header = {
+    Header header = {
         .kind = kind_of(request),
         .flags = static_cast<std::uint8_t>(flag::last | (asks(pair, request) ? flag::ask : 0)),
         .attempt = send.attempt,
@@ -342,6 +335,7 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
         .total = request.bytes,
         .key = request.key,
         .address = request.address};
+    give_ride(pair, header);
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), operands, bytes);
     commit(*pair.link, static_cast<std::uint32_t>(sizeof(Header)) + bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "engine/engine.hpp"
 #include "engine/place.hpp"
@@ -47,16 +48,92 @@ Engine::Turn Engine::send_answers(Pair &pair, std::uint32_t &budget)
             return Turn::Full;
         receive.owes_ready = false;
     }
-    if (receive.owes_ack) {
-        if (!send_plain(link, {.kind = Kind::Ack,
-                               .attempt = receive.attempt,
-                               .to = pair.attr.dest_qpn,
-                               .from = pair.number,
-                               .seq = receive.expected - 1}))
-            return Turn::Full;
+    return Turn::Done;
+}
+
+// Once all else has gone.
+Engine::Turn Engine::send_ack(Pair &pair)
+{
+    if (pair.type != NTBV_RC || !pair.link || pair.link->state != Link::State::Up)
+        return Turn::Done;
+    if (!send_plain(*pair.link, {.kind = Kind::Ack,
+                                 .attempt = pair.receive.attempt,
+                                 .to = pair.attr.dest_qpn,
+                                 .from = pair.number,
+                                 .seq = pair.receive.expected - 1}))
+        return Turn::Full;
+    pair.receive.owes_ack = false;
+    return Turn::Done;
+}
+
+// An acknowledgement rides on a request, unless an answer has to go before it.
+void Engine::give_ride(Pair &pair, Header &header)
+{
+    auto &receive = pair.receive;
+    if (answerer_ == &pair) {
+        answerer_ = nullptr;
+        receive.answered =
+            std::min(static_cast<std::uint8_t>(receive.answered + 1), answers_of_a_habit);
+    }
+    if (receive.owes_ack && receive.answers_head == receive.answers_tail && !receive.owes_nak &&
+        !receive.owes_rnr) {
+        header.flags |= flag::ack;
+        header.ack = receive.expected - 1;
         receive.owes_ack = false;
     }
-    return Turn::Done;
+}
+
+// Of what a receive was complete with. The acknowledgement of a program that answers each request
+// by one of its own rides on that: until then it is a word that the peer finds if this process
+// ends, and the program's next call sends it if that is no answer, or the service, which comes back
+// within a millisecond unless it sleeps.
+void Engine::acknowledge(Pair &pair)
+{
+    auto &receive = pair.receive;
+    receive.owes_ack = true;
+    const bool is_alone = is_poll_ && !answerer_;
+    if (answerer_)
+        end_turn();
+    if (is_alone) {
+        answerer_ = &pair;
+        if (receive.answered == answers_of_a_habit && rest_ != Rest::Asleep &&
+            pair.link->has_words) {
+            pair.link->port->leave(
+                word_of_ack(pair.attr.dest_qpn, pair.number, receive.expected - 1));
+            return;
+        }
+    }
+    has_work(pair);
+}
+
+// The program did not answer.
+void Engine::end_turn()
+{
+    Pair &pair = *std::exchange(answerer_, nullptr);
+    pair.receive.answered = 0;
+    if (pair.receive.owes_ack)
+        has_work(pair);
+}
+
+// The same where no drive follows.
+void Engine::end_turn_now()
+{
+    Pair &pair = *answerer_;
+    end_turn();
+    if (pair.work.linked()) {
+        pair.work.unlink();
+        if (serve(pair) != Turn::Done)
+            has_work(pair);
+    }
+}
+
+// Of a queue pair that ends. What the word says was sent.
+void Engine::withdraw_word(const Pair &pair)
+{
+    if (pair.link && pair.link->has_words) {
+        publish();
+        pair.link->port->leave(leaves_words);
+    }
 }
 
 Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
@@ -292,8 +369,12 @@ void Engine::end(Pair &pair, const Header &header)
     }
     if (pair.type == NTBV_RC) {
         ++receive.expected;
-        receive.owes_ack = true;
-        has_work(pair);
+        if (header.kind == Kind::Send || with_imm) {
+            acknowledge(pair);
+        } else {
+            receive.owes_ack = true;
+            has_work(pair);
+        }
     }
 }
 

@@ -217,6 +217,16 @@ int Connection::bell() const
     return ntbclient_conn_fd(conn_);
 }
 
+void Connection::leave(std::uint64_t word)
+{
+    ntbclient_word_set(conn_, word);
+}
+
+std::uint64_t Connection::left() const
+{
+    return ntbclient_peer_word(conn_);
+}
+
 // ---- memory
 
 std::uint64_t Connection::grant(const std::shared_ptr<Segment> &segment, bool writable)

@@ -38,6 +38,8 @@ public:
     bool arm(bool for_room) override;
     void disarm() override;
     int bell() const override;
+    void leave(std::uint64_t word) override;
+    std::uint64_t left() const override;
     std::uint64_t grant(const std::shared_ptr<Segment> &segment, bool writable) override;
     Opening open(std::uint64_t number) override;
 

@@ -51,6 +51,12 @@ public:
     virtual void disarm() = 0;
     /// A descriptor that is readable when rung.
     virtual int bell() const = 0;
+    /// Leaves a word for the peer in place of the one before, not 0. It finds the word whenever it
+    /// looks, also once this process has ended.
+    virtual void leave(std::uint64_t /* word */) {}
+    /// What the peer has left, as it likes, until the port is destroyed. 0: nothing, or this
+    /// carrier does not bring it.
+    virtual std::uint64_t left() const { return 0; }
 
     // ---- memory that both ends reach. Nothing waits: what needs somebody else's answer comes
     // later, from who serves the engine.

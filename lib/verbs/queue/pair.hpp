@@ -137,6 +137,7 @@ struct ntbv_qp {
         bool must_wait = false;        // nothing of a later attempt has come yet
         std::uint32_t asks_for = 0;    // key of a region; 0: of none
         bool starves = false;          // is to wait, and does not know yet that it is ready
+        std::uint8_t answered = 0;     // requests in a row that the program answered at once
     } receive;
 
     bool overrun = false; // a completion was lost: to ERR as soon as nothing is in the middle

@@ -49,6 +49,23 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
     return false;
 }
 
+bool read_word(std::uint64_t word, Address own, Address peer, Header &header)
+{
+    const auto number = [](Address node, std::uint64_t slot) {
+        return std::uint32_t{node_of(node)} << slot_bits |
+               (static_cast<std::uint32_t>(slot) & ((1U << slot_bits) - 1));
+    };
+    if ((word & leaves_ack) == 0)
+        return false;
+    header = {.kind = Kind::Ack,
+              .flags = 0,
+              .attempt = 0,
+              .to = number(own, word >> (32 + slot_bits)),
+              .from = number(peer, word >> 32),
+              .seq = static_cast<std::uint32_t>(word)};
+    return true;
+}
+
 bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest, Address &own)
 {
     Hello hello;

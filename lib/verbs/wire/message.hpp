@@ -72,6 +72,18 @@ struct Grant {
 };
 static_assert(sizeof(Grant) == 32);
 
+/// The word that an engine leaves for its peer (Port::leave()): that it does so, and the
+/// acknowledgement that it has not sent yet, if there is one. Of a queue pair's number it has the
+/// place, as the link says the node.
+constexpr std::uint64_t leaves_words = std::uint64_t{1} << 63;
+constexpr std::uint64_t leaves_ack = std::uint64_t{1} << 62;
+constexpr std::uint64_t word_of_ack(std::uint32_t to, std::uint32_t from, std::uint32_t seq)
+{
+    constexpr std::uint64_t slot_mask = (1U << slot_bits) - 1;
+    return leaves_words | leaves_ack | (to & slot_mask) << (32 + slot_bits) |
+           (from & slot_mask) << 32 | seq;
+}
+
 constexpr std::uint64_t hello_magic = 0x736272657662746e; // "ntbverbs"
 constexpr std::uint32_t wire_version = 4;
 constexpr std::uint32_t qpn_mask = 0xffffff;
@@ -81,6 +93,10 @@ constexpr std::uint32_t max_request = 0x80000000;
 /// @retval false no engine sends this: unknown, of a wrong length, or out of the request that it
 ///               says it belongs to
 bool read_header(const std::byte *message, std::uint32_t bytes, Header &header);
+
+/// The acknowledgement that a peer has left, as the message that it did not send.
+/// @retval false there is none
+bool read_word(std::uint64_t word, Address own, Address peer, Header &header);
 
 /// Whether it is the Hello of an engine that can be talked to. @param own  takes its address
 bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest, Address &own);

@@ -113,6 +113,17 @@ TEST_F(Connections, MessagesOfEverySizeArriveInOrderBothWays)
 
 // As what is sent lies in several places of a program, and is received in one piece from wherever
 // it lies in the ring.
+TEST_F(Connections, BringTheWordOfThePeer)
+{
+    make_ports();
+    EXPECT_EQ(ports[1]->left(), 0u);
+    ports[0]->leave(77);
+    EXPECT_EQ(ports[1]->left(), 77u);
+    EXPECT_EQ(ports[0]->left(), 0u);
+    ports[0].reset();
+    EXPECT_EQ(ports[1]->left(), 77u);
+}
+
 TEST_F(Connections, PartsArriveAsOneMessage)
 {
     make_ports();

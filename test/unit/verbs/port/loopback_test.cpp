@@ -53,6 +53,14 @@ Got get(Port &port)
 
 constexpr Got nothing = {false, 0, 0};
 
+TEST(Loopback, BringsTheWordOfThePeer)
+{
+    const auto loopback = Loopback::create(4096);
+    loopback->end(0).leave(77);
+    EXPECT_EQ(loopback->end(1).left(), 77u);
+    EXPECT_EQ(loopback->end(0).left(), 0u);
+}
+
 TEST(Loopback, RefusesSizesThatAreNone)
 {
     EXPECT_EQ(Loopback::create(2048), nullptr);

@@ -49,6 +49,26 @@ TEST(Header, PiecesOfDataAreInsideTheirRequest)
     }
 }
 
+TEST(Word, IsTheAcknowledgementOfTheNodesOfItsLink)
+{
+    const Address own = make_address(1, 5), peer = make_address(2, 1022);
+    Header header;
+    EXPECT_FALSE(read_word(0, own, peer, header));
+    EXPECT_FALSE(read_word(leaves_words, own, peer, header));
+    const std::uint32_t to = 5u << slot_bits | 0x3fff, from = 1022u << slot_bits | 0x2001;
+    const std::uint64_t word = word_of_ack(to, from, 0xfedcba98);
+    EXPECT_NE(word & leaves_words, 0u);
+    ASSERT_TRUE(read_word(word, own, peer, header));
+    EXPECT_EQ(header.kind, Kind::Ack);
+    EXPECT_EQ(header.to, to);
+    EXPECT_EQ(header.from, from);
+    EXPECT_EQ(header.seq, 0xfedcba98);
+    // No number of another node, whatever it says.
+    ASSERT_TRUE(read_word(~std::uint64_t{0}, own, peer, header));
+    EXPECT_EQ(header.to >> slot_bits, 5u);
+    EXPECT_EQ(header.from >> slot_bits, 1022u);
+}
+
 TEST(Header, OnlyWritesAndReadsAskForMemory)
 {
     for (const Kind kind : {Kind::Send, Kind::Write, Kind::Read, Kind::FetchAdd, Kind::Data}) {
