@@ -47,18 +47,6 @@ bool CompletionQueue::notify()
     return !owes_event_;
 }
 
-int CompletionQueue::take(int n, ntbv_wc *completions)
-{
-    std::uint32_t tail = tail_;
-    const std::uint32_t there = head_ - tail;
-    const auto taken = std::min(there, static_cast<std::uint32_t>(std::max(n, 0)));
-    const std::uint32_t mask = mask_;
-    for (std::uint32_t i = 0; i < taken; ++i)
-        completions[i] = ring_[tail++ & mask];
-    tail_ = tail;
-    return static_cast<int>(taken);
-}
-
 void CompletionQueue::arm(bool solicited_only)
 {
     if (!solicited_only)

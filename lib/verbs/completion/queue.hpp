@@ -2,6 +2,7 @@
 #ifndef NTB_VERBS_COMPLETION_QUEUE_HPP
 #define NTB_VERBS_COMPLETION_QUEUE_HPP
 
+#include <algorithm>
 #include <cstdint>
 
 #include "completion/pipe.hpp"
@@ -35,7 +36,16 @@ public:
         return true;
     }
     /// @return completions taken
-    int take(int n, ntbv_wc *completions);
+    int take(int n, ntbv_wc *completions)
+    {
+        std::uint32_t tail = tail_;
+        const std::uint32_t there = head_ - tail;
+        const auto taken = std::min(there, static_cast<std::uint32_t>(std::max(n, 0)));
+        for (std::uint32_t i = 0; i < taken; ++i)
+            completions[i] = ring_[tail++ & mask_];
+        tail_ = tail;
+        return static_cast<int>(taken);
+    }
     bool empty() const { return head_ == tail_; }
     std::uint32_t count() const { return head_ - tail_; }
     bool overrun() const { return overrun_; }

@@ -212,6 +212,8 @@ int Engine::drive(Link &link)
             lose(link);
             return done;
         }
+        if (is_poll_ && done == 1 && !message.more)
+            break; // a lone one: to look for others costs more than the next poll
     }
     if (done == 0 && !port.alive()) {
         lose(link);
@@ -235,20 +237,6 @@ int Engine::drive(Link &link)
 }
 
 // ---- sleeping
-
-bool Engine::has_port(const Link &link)
-{
-    return link.state != Link::State::Down && link.state != Link::State::Sought;
-}
-
-// After drive() has found nothing to do, its port is full.
-bool Engine::sends(const Link &link)
-{
-    return link.state == Link::State::Silent ||
-           (link.state == Link::State::Up &&
-            (!link.work.empty() || link.early != 0 || link.owes_again ||
-             link.notes_head != link.notes_tail));
-}
 
 bool Engine::arm()
 {

@@ -118,6 +118,21 @@ public:
         idle_polls_ = done != 0 ? 0 : idle_polls_ + 1;
         return idle_polls_ % polls_of_a_turn == polls_of_a_turn - 1;
     }
+    /// Whether drive() would find nothing to do, unless a peer has gone: that is found by one of
+    /// many polls, the first of a row among them.
+    bool is_quiet() const
+    {
+        if (idle_polls_ % polls_of_a_drive == 0 || answerer_ || !waiting_.empty() ||
+            !owing_.empty())
+            return false;
+        for (std::uint32_t i = 0; i < n_links_; ++i) {
+            const Link &link = links_[i];
+            if (has_port(link) &&
+                (link.state != Link::State::Up || sends(link) || !link.port->is_quiet()))
+                return false;
+        }
+        return true;
+    }
     /// It polls or posts.
     void begin_call()
     {
@@ -188,6 +203,7 @@ private:
     static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
     static_assert(max_pairs == 1U << slot_bits);
     static constexpr std::uint32_t polls_of_a_turn = 128;
+    static constexpr std::uint32_t polls_of_a_drive = 32;
     static constexpr std::uint32_t watchful_rests = 16;
     static constexpr std::uint32_t max_early = 64;
     static constexpr std::uint8_t answers_of_a_habit = 16;
@@ -202,8 +218,18 @@ private:
     Link *find_or_seek(Address peer);
     Link *free_link(Address peer);
     int drive(Link &link);
-    static bool has_port(const Link &link);
-    static bool sends(const Link &link);
+    static bool has_port(const Link &link)
+    {
+        return link.state != Link::State::Down && link.state != Link::State::Sought;
+    }
+    // After drive() has found nothing to do, its port is full.
+    static bool sends(const Link &link)
+    {
+        return link.state == Link::State::Silent ||
+               (link.state == Link::State::Up &&
+                (!link.work.empty() || link.early != 0 || link.owes_again ||
+                 link.notes_head != link.notes_tail));
+    }
     bool is_unattended() const;
     std::uint64_t deadline() const;
     bool arm();

@@ -58,6 +58,7 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     const auto at = reinterpret_cast<std::uintptr_t>(port->memory_.get());
     port->out_ = port->memory_.get() + (line - at % line) % line;
     port->in_ = port->out_ + quarter;
+    port->next_ = port->in_;
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
     port->conn_ = conn;
     return port;
@@ -168,6 +169,7 @@ bool Connection::receive(Incoming &message)
         const ssize_t shown = ntbclient_view(conn_, &data);
         if (shown <= 0) {
             ended_ = shown != -EAGAIN;
+            cursor_ = ntbclient_monitor(conn_, &cursor_seen_);
             return false;
         }
         wanted_ = line;
@@ -178,7 +180,8 @@ bool Connection::receive(Incoming &message)
         if (static_cast<std::size_t>(shown) >= line && !begin(at))
             return false;
         if (static_cast<std::size_t>(shown) >= wanted_) {
-            message = {at + sizeof(Prefix), bytes_};
+            next_ = at + wanted_;
+            message = {at + sizeof(Prefix), bytes_, static_cast<std::size_t>(shown) > wanted_};
             return true;
         }
     }

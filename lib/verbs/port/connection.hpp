@@ -2,6 +2,7 @@
 #ifndef NTB_VERBS_PORT_CONNECTION_HPP
 #define NTB_VERBS_PORT_CONNECTION_HPP
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -32,6 +33,16 @@ public:
     void publish() override;
     bool receive(Incoming &message) override;
     void release() override;
+    bool is_quiet() const override
+    {
+        if (cursor_ && std::atomic_ref(*const_cast<std::uint64_t *>(cursor_))
+                               .load(std::memory_order_relaxed) == cursor_seen_)
+            return true;
+        // The lines of the next message are asked for at once, not behind all that takes it.
+        __builtin_prefetch(next_);
+        __builtin_prefetch(next_ + 64);
+        return false;
+    }
     bool alive() override { return !ended_; }
     void close() override;
     bool is_closed() const { return closed_; }
@@ -74,6 +85,9 @@ private:
     std::size_t wanted_ = 0; // of the ring; a line, until it is known
     std::size_t collected_ = 0;
     std::byte *in_ = nullptr;
+    const std::uint64_t *cursor_ = nullptr; // of what the peer sends; NULL: never looked at
+    std::uint64_t cursor_seen_ = 0;
+    const std::byte *next_ = nullptr; // behind what was shown last: most often what comes next
     std::vector<Order> orders_;
 };
 

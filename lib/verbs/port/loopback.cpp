@@ -152,7 +152,8 @@ bool Loopback::End::receive(Incoming &message)
 {
     const std::uint64_t size = loopback_->bytes_;
     std::uint64_t at = in_->tail.load(std::memory_order_relaxed);
-    if (at == in_->shown.load(std::memory_order_acquire))
+    const std::uint64_t shown = in_->shown.load(std::memory_order_acquire);
+    if (at == shown)
         return false;
     Prefix prefix;
     std::memcpy(&prefix, &in_->data[at & (size - 1)], sizeof(prefix));
@@ -162,7 +163,7 @@ bool Loopback::End::receive(Incoming &message)
     }
     next_ = at + footprint(prefix.bytes);
     message = {&in_->data[(at & (size - 1)) + sizeof(Prefix)],
-               static_cast<std::uint32_t>(prefix.bytes)};
+               static_cast<std::uint32_t>(prefix.bytes), next_ != shown};
     return true;
 }
 

@@ -58,6 +58,11 @@ private:
         void publish() override {} // commit() does
         bool receive(Incoming &message) override;
         void release() override;
+        bool is_quiet() const override
+        {
+            return in_->tail.load(std::memory_order_relaxed) ==
+                   in_->shown.load(std::memory_order_relaxed);
+        }
         bool alive() override { return !loopback_->dead_.load(std::memory_order_relaxed); }
         void close() override { loopback_->kill(); }
         bool arm(bool for_room) override;

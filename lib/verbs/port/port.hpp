@@ -23,6 +23,7 @@ public:
     struct Incoming {
         const std::byte *data; ///< the peer may still change it
         std::uint32_t bytes;
+        bool more = true; ///< behind it; false: none that is known
     };
 
     virtual ~Port() = default;
@@ -40,6 +41,9 @@ public:
     /// The next message, until release(). What it is checked for is copied first.
     virtual bool receive(Incoming &message) = 0;
     virtual void release() = 0;
+    /// Whether nothing came since receive() found nothing, as far as one word says: not whether the
+    /// peer is there. false: it may be.
+    virtual bool is_quiet() const { return false; }
     /// false: the peer is gone, for good.
     virtual bool alive() = 0;
     /// Ends it: both ends find the other one gone.

@@ -134,6 +134,23 @@ int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad)
         const_cast<const ntbv_recv_wr **>(reinterpret_cast<ntbv_recv_wr **>(bad)));
 }
 
+void convert(const ntbv_wc &from, ibv_wc &to)
+{
+    to.wr_id = from.id;
+    to.status = static_cast<ibv_wc_status>(from.status);
+    to.opcode = static_cast<ibv_wc_opcode>(from.opcode);
+    to.vendor_err = 0;
+    to.byte_len = from.bytes;
+    to.imm_data = from.imm;
+    to.qp_num = from.qpn;
+    to.src_qp = from.source_qpn;
+    to.wc_flags = from.flags;
+    to.pkey_index = 0;
+    to.slid = from.source_lid;
+    to.sl = 0;
+    to.dlid_path_bits = 0;
+}
+
 int poll_cq(ibv_cq *cq, int n, ibv_wc *wc)
 {
     ntbv_wc completions[burst];
@@ -141,25 +158,10 @@ int poll_cq(ibv_cq *cq, int n, ibv_wc *wc)
     while (done < n) {
         const int wanted = std::min(n - done, burst);
         const int got = ntbv_cq_poll(own<OwnCq>(cq)->own, wanted, completions);
-        if (got < 0)
+        if (got <= 0) // nothing, which is what most polls find
             return done != 0 ? done : got;
-        for (int i = 0; i < got; ++i, ++done) {
-            const ntbv_wc &from = completions[i];
-            ibv_wc &to = wc[done];
-            to.wr_id = from.id;
-            to.status = static_cast<ibv_wc_status>(from.status);
-            to.opcode = static_cast<ibv_wc_opcode>(from.opcode);
-            to.vendor_err = 0;
-            to.byte_len = from.bytes;
-            to.imm_data = from.imm;
-            to.qp_num = from.qpn;
-            to.src_qp = from.source_qpn;
-            to.wc_flags = from.flags;
-            to.pkey_index = 0;
-            to.slid = from.source_lid;
-            to.sl = 0;
-            to.dlid_path_bits = 0;
-        }
+        for (int i = 0; i < got; ++i, ++done)
+            convert(completions[i], wc[done]);
         if (got < wanted)
             break;
     }

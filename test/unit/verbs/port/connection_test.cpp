@@ -113,6 +113,33 @@ TEST_F(Connections, MessagesOfEverySizeArriveInOrderBothWays)
 
 // As what is sent lies in several places of a program, and is received in one piece from wherever
 // it lies in the ring.
+TEST_F(Connections, SayWhetherMoreHasComeAndWhetherItIsQuiet)
+{
+    make_ports();
+    Port::Incoming message;
+    ASSERT_TRUE(put(*ports[0], 8, 1));
+    ASSERT_TRUE(ports[1]->receive(message));
+    EXPECT_FALSE(message.more);
+    ports[1]->release();
+    EXPECT_FALSE(ports[1]->receive(message));
+    EXPECT_TRUE(ports[1]->is_quiet());
+    ASSERT_TRUE(put(*ports[0], 8, 2));
+    ASSERT_TRUE(put(*ports[0], 100, 3));
+    EXPECT_FALSE(ports[1]->is_quiet());
+    ASSERT_TRUE(ports[1]->receive(message));
+    EXPECT_TRUE(message.more);
+    ports[1]->release();
+    ASSERT_TRUE(ports[1]->receive(message));
+    EXPECT_FALSE(message.more);
+    ports[1]->release();
+    EXPECT_FALSE(ports[1]->receive(message));
+    EXPECT_TRUE(ports[1]->is_quiet());
+    ports[0]->close();
+    EXPECT_FALSE(ports[1]->is_quiet()) << "it says so";
+    EXPECT_FALSE(ports[1]->receive(message));
+    EXPECT_FALSE(ports[1]->alive());
+}
+
 TEST_F(Connections, BringTheWordOfThePeer)
 {
     make_ports();

@@ -53,12 +53,24 @@ Got get(Port &port)
 
 constexpr Got nothing = {false, 0, 0};
 
-TEST(Loopback, BringsTheWordOfThePeer)
+TEST(Loopback, SaysWhetherMoreHasComeAndWhetherItIsQuiet)
 {
     const auto loopback = Loopback::create(4096);
-    loopback->end(0).leave(77);
-    EXPECT_EQ(loopback->end(1).left(), 77u);
-    EXPECT_EQ(loopback->end(0).left(), 0u);
+    Port &from = loopback->end(0), &to = loopback->end(1);
+    EXPECT_TRUE(to.is_quiet());
+    ASSERT_TRUE(put(from, 8, 1));
+    ASSERT_TRUE(put(from, 8, 2));
+    EXPECT_FALSE(to.is_quiet());
+    for (const bool more : {true, false}) {
+        Port::Incoming message;
+        ASSERT_TRUE(to.receive(message));
+        EXPECT_EQ(message.more, more);
+        to.release();
+    }
+    EXPECT_TRUE(to.is_quiet());
+    from.leave(77);
+    EXPECT_EQ(to.left(), 77u);
+    EXPECT_EQ(from.left(), 0u);
 }
 
 TEST(Loopback, RefusesSizesThatAreNone)
