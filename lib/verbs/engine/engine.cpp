@@ -349,10 +349,13 @@ void Engine::rouse()
 // Answers first: they are bounded, and the peer waits for them.
 Engine::Turn Engine::serve(Pair &pair)
 {
-    std::uint32_t budget = packets_of_a_turn;
-    Turn turn = send_answers(pair, budget);
-    if (turn == Turn::Done)
-        turn = send_requests(pair, budget);
+    Turn turn;
+    if (!send_lone(pair, turn)) {
+        std::uint32_t budget = packets_of_a_turn;
+        turn = send_answers(pair, budget);
+        if (turn == Turn::Done)
+            turn = send_requests(pair, budget);
+    }
     if (turn == Turn::Done && pair.receive.owes_ack) // none went that it could ride on
         turn = send_ack(pair);
     if (pair.overrun && pair.attr.state != NTBV_ERR)

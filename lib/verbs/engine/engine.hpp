@@ -207,6 +207,7 @@ private:
     static constexpr std::uint32_t watchful_rests = 16;
     static constexpr std::uint32_t max_early = 64;
     static constexpr std::uint8_t answers_of_a_habit = 16;
+    static constexpr std::uint32_t most_of_a_lone_send = 256;
 
     // ---- engine.cpp
     Pair *find(std::uint32_t number)
@@ -324,6 +325,8 @@ private:
 
     // ---- requester.cpp
     Turn send_requests(Pair &pair, std::uint32_t &budget);
+    static bool is_lone_send(Pair &pair);
+    bool send_lone(Pair &pair, Turn &turn);
     bool execute_local(Pair &pair);
     static bool is_fenced(const Pair &pair, const Request &request);
     Turn send_piece(Pair &pair, Request &request);
@@ -369,6 +372,8 @@ private:
     bool begin(Pair &pair, const Header &header);
     bool next_receive(Pair &pair, Receive &receive);
     void take_piece(Pair &pair, const Header &header, const std::byte *payload);
+    bool take_whole(Pair &pair, const Header &header, const std::byte *payload);
+    void deliver(Pair &pair, const Header &header, std::uint64_t id);
     void take_read(Pair &pair, const Header &header, const std::byte *payload);
     void end(Pair &pair, const Header &header);
     void refuse(Pair &pair, std::uint32_t code, ntbv_event event);

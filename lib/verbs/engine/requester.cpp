@@ -2,6 +2,7 @@
 // What a queue pair asks of its peer, and what the peer answers.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "engine/engine.hpp"
 
@@ -61,12 +62,18 @@ Kind kind_of(const Request &request)
     }
 }
 
+// Of what a request says in its first message and in all others.
+std::uint8_t flags_of(const Request &request)
+{
+    return static_cast<std::uint8_t>(((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
+                                     (request.has_imm() ? flag::immediate : 0) |
+                                     (request.opcode == NTBV_SEND_INV ? flag::invalidate : 0));
+}
+
 Header datagram_header(const Pair &pair, const Request &request)
 {
     return {.kind = Kind::Send,
-            .flags = static_cast<std::uint8_t>(
-                flag::last | ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
-                (request.has_imm() ? flag::immediate : 0)),
+            .flags = static_cast<std::uint8_t>(flag::last | flags_of(request)),
             .to = request.qpn & qpn_mask,
             .from = pair.number,
             .bytes = request.bytes,
@@ -129,6 +136,23 @@ Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
         --budget;
     }
     return Turn::Done;
+}
+
+// Whether the request that is next is a SEND that goes in one message, nothing waits before it, and
+// no answer is owed but an acknowledgement. Of a queue pair of which something was posted.
+inline bool Engine::is_lone_send(Pair &pair)
+{
+    const auto &send = pair.send;
+    const auto &receive = pair.receive;
+    const Link *const link = pair.link;
+    if (pair.attr.state != NTBV_RTS || pair.type == NTBV_UD || send.head - send.next != 1 ||
+        send.next != send.high || send.halted || pair.timer.linked() || !link ||
+        link->state != Link::State::Up || receive.owes_nak || receive.owes_rnr ||
+        receive.owes_ready || receive.asks_for != 0 || receive.answers_head != receive.answers_tail)
+        return false;
+    const Request &request = pair.send.queue[send.next];
+    return (request.opcode == NTBV_SEND || request.opcode == NTBV_SEND_IMM) &&
+           (request.flags & NTBV_FENCE) == 0 && request.bytes <= link->payload;
 }
 
 // The request that is next. One that was executed is not when what is before it is sent again.
@@ -201,6 +225,59 @@ bool Engine::gather(const Pair &pair, Request &request, std::uint32_t offset, st
         [&](const std::byte *part, std::uint32_t length) { places.add(part, length); });
 }
 
+// From one place, and short, it is put together where the port has room for it; else, and if its
+// memory is not there, it goes as any other.
+bool Engine::send_lone(Pair &pair, Turn &turn)
+{
+    if (!is_lone_send(pair))
+        return false;
+    auto &send = pair.send;
+    Request &request = send.queue[send.next];
+    send.detours = 0;
+    turn = Turn::Done;
+    const std::byte *data = nullptr;
+    if (request.bytes != 0 && request.bytes <= most_of_a_lone_send) {
+        const ntbv_sge &piece = *request.pieces();
+        if (request.is_inline())
+            data = request.data();
+        else if (request.n_sge == 1)
+            data = keys_.find(piece.key, pair.pd->id, piece.address, request.bytes, 0);
+    }
+    if (!data) {
+        turn = send_piece(pair, request);
+        return true;
+    }
+    const auto whole = static_cast<std::uint32_t>(sizeof(Header)) + request.bytes;
+    std::byte *const message = pair.link->port->reserve(whole);
+    if (!message) {
+        turn = Turn::Full;
+        return true;
+    }
+    request.seq = send.next_seq;
+    Header &header =
+        *new (message) Header{.kind = Kind::Send,
+                              .flags = static_cast<std::uint8_t>(flag::last | flags_of(request)),
+                              .attempt = send.attempt,
+                              .to = pair.attr.dest_qpn,
+                              .from = pair.number,
+                              .seq = request.seq,
+                              .bytes = request.bytes,
+                              .offset = 0,
+                              .total = request.bytes,
+                              .value = request.imm,
+                              .key = 0,
+                              .ack = 0,
+                              .address = 0};
+    give_ride(pair, header);
+    std::memcpy(message + sizeof(header), data, request.bytes);
+    commit(*pair.link, whole);
+    first_sent(pair);
+    started(pair);
+    if (pair.type == NTBV_UC)
+        retire(pair);
+    return true;
+}
+
 Engine::Turn Engine::send_piece(Pair &pair, Request &request)
 {
     auto &send = pair.send;
@@ -214,12 +291,9 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
     if (send.next == send.high)
         request.seq = send.next_seq;
     Header header = {.kind = kind_of(request),
-                     .flags = static_cast<std::uint8_t>(
-                         (last ? flag::last : 0) |
-                         ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
-                         (request.has_imm() ? flag::immediate : 0) |
-                         (request.opcode == NTBV_SEND_INV ? flag::invalidate : 0) |
-                         (last && asks(pair, request) ? flag::ask : 0)),
+                     .flags =
+                         static_cast<std::uint8_t>((last ? flag::last : 0) | flags_of(request) |
+                                                   (last && asks(pair, request) ? flag::ask : 0)),
                      .attempt = send.attempt,
                      .to = pair.attr.dest_qpn,
                      .from = pair.number,
@@ -435,16 +509,16 @@ bool Engine::accept_until(Pair &pair, std::uint32_t seq)
     if (static_cast<std::int32_t>(seq - send.seq(send.done)) <= 0)
         return true;
     if (static_cast<std::int32_t>(seq - send.seq(send.high)) <= 0) {
-        while (send.seq(send.done) != seq && !send.queue[send.done].is_read() &&
-               pair.attr.state != NTBV_ERR)
+        while (!send.queue[send.done].is_read()) {
             retire(pair);
-        if (pair.attr.state == NTBV_ERR)
-            return false;
-        if (send.seq(send.done) == seq) {
-            // What has waited for this goes directly.
-            if (send.done == send.high && send.next != send.head)
-                has_work(pair);
-            return true;
+            if (pair.attr.state == NTBV_ERR)
+                return false;
+            if (send.seq(send.done) == seq) {
+                // What has waited for this goes directly.
+                if (send.done == send.high && send.next != send.head)
+                    has_work(pair);
+                return true;
+            }
         }
     }
     if (send.done != send.head)

@@ -87,7 +87,7 @@ void Engine::give_ride(Pair &pair, Header &header)
 // by one of its own rides on that: until then it is a word that the peer finds if this process
 // ends, and the program's next call sends it if that is no answer, or the service, which comes back
 // within a millisecond unless it sleeps.
-void Engine::acknowledge(Pair &pair)
+inline void Engine::acknowledge(Pair &pair)
 {
     auto &receive = pair.receive;
     receive.owes_ack = true;
@@ -202,7 +202,7 @@ void Engine::take_request(Link &link, const Header &header, const std::byte *pay
         to_error(*pair);
 }
 
-void Engine::take_connected(Pair &pair, const Header &header, const std::byte *payload)
+inline void Engine::take_connected(Pair &pair, const Header &header, const std::byte *payload)
 {
     auto &receive = pair.receive;
     if (pair.type == NTBV_RC) {
@@ -301,13 +301,13 @@ bool Engine::begin(Pair &pair, const Header &header)
     return true;
 }
 
-void Engine::take_piece(Pair &pair, const Header &header, const std::byte *payload)
+inline void Engine::take_piece(Pair &pair, const Header &header, const std::byte *payload)
 {
     auto &receive = pair.receive;
     // UC: a request without an end is followed by the next one, which uses its receive.
     if (pair.type == NTBV_UC && header.offset == 0)
         receive.active = receive.skips = false;
-    if (receive.skips)
+    if (receive.skips || (!receive.active && take_whole(pair, header, payload)))
         return;
     if (!receive.active) {
         if (header.offset != 0 || !begin(pair, header)) {
@@ -341,6 +341,51 @@ void Engine::take_piece(Pair &pair, const Header &header, const std::byte *paylo
     }
 }
 
+// A SEND in one message for a receive of one piece. Nothing of both has to be kept for messages
+// that follow, so nothing is copied but the data.
+// @retval false it is another one, or something is wrong with it
+inline bool Engine::take_whole(Pair &pair, const Header &header, const std::byte *payload)
+{
+    auto &receive = pair.receive;
+    const Receive *const posted = receive.queue.next();
+    if (header.kind != Kind::Send || header.bytes != header.total || header.bytes == 0 ||
+        (header.flags & flag::invalidate) != 0 || receive.has_receive || receive.starves ||
+        pair.srq || !posted || posted->n_sge != 1 || header.bytes > posted->bytes)
+        return false;
+    const ntbv_sge &piece = posted->sge[0];
+    std::byte *const to =
+        keys_.find(piece.key, pair.pd->id, piece.address, header.bytes, NTBV_LOCAL_WRITE);
+    if (!to)
+        return false;
+    std::memcpy(to, payload, header.bytes);
+    receive.queue.drop();
+    deliver(pair, header, posted->id);
+    return true;
+}
+
+// The last message of a request was taken, which a receive is complete with.
+inline void Engine::deliver(Pair &pair, const Header &header, std::uint64_t id)
+{
+    const unsigned known = flag::immediate | (pair.type == NTBV_RC ? flag::invalidate : 0u);
+    const unsigned what = header.flags & known;
+    push(pair, *pair.recv_cq,
+         {.id = id,
+          .status = NTBV_SUCCESS,
+          .opcode = static_cast<std::uint32_t>(header.kind == Kind::Send ? NTBV_WC_RECV
+                                                                         : NTBV_WC_RECV_WRITE_IMM),
+          .bytes = header.total,
+          .imm = what != 0 ? header.value : 0,
+          .qpn = pair.number,
+          .flags = static_cast<std::uint16_t>(what == flag::immediate    ? NTBV_WC_WITH_IMM
+                                              : what == flag::invalidate ? NTBV_WC_WITH_INV
+                                                                         : 0)},
+         (header.flags & flag::solicited) != 0);
+    if (pair.type == NTBV_RC) {
+        ++pair.receive.expected;
+        acknowledge(pair);
+    }
+}
+
 // The last message of a request was taken.
 void Engine::end(Pair &pair, const Header &header)
 {
@@ -352,29 +397,13 @@ void Engine::end(Pair &pair, const Header &header)
         return refuse_receive(pair, NTBV_MW_BIND_ERR, NTBV_REM_ACCESS_ERR);
     if (header.kind == Kind::Send || with_imm) {
         receive.has_receive = false;
-        push(pair, *pair.recv_cq,
-             {.id = receive.receive.id,
-              .status = NTBV_SUCCESS,
-              .opcode = static_cast<std::uint32_t>(
-                  header.kind == Kind::Send ? NTBV_WC_RECV : NTBV_WC_RECV_WRITE_IMM),
-              .bytes = header.total,
-              .imm = with_imm || ends_key ? header.value : 0,
-              .qpn = pair.number,
-              .flags = static_cast<std::uint16_t>(with_imm   ? NTBV_WC_WITH_IMM
-                                                  : ends_key ? NTBV_WC_WITH_INV
-                                                             : 0)},
-             (header.flags & flag::solicited) != 0);
-    } else {
-        watchful_rests_ = watchful_rests;
+        return deliver(pair, header, receive.receive.id);
     }
+    watchful_rests_ = watchful_rests;
     if (pair.type == NTBV_RC) {
         ++receive.expected;
-        if (header.kind == Kind::Send || with_imm) {
-            acknowledge(pair);
-        } else {
-            receive.owes_ack = true;
-            has_work(pair);
-        }
+        receive.owes_ack = true;
+        has_work(pair);
     }
 }
 

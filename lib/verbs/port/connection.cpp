@@ -82,7 +82,12 @@ std::byte *Connection::reserve(std::uint32_t bytes)
     }
     if (kept_ + wanted > shown_at_once)
         publish();
-    return out_ + kept_ + sizeof(Prefix);
+    std::byte *const message = out_ + kept_;
+    // What fills the last line up, if all that is reserved is committed.
+    if (wanted <= together)
+        std::memset(message + wanted - line, 0, line);
+    padded_ = wanted <= together ? sizeof(Prefix) + bytes : 0;
+    return message + sizeof(Prefix);
 }
 
 // What does not go any more is lost with the connection, as receive() will find. A short message is
@@ -104,7 +109,7 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
             std::memcpy(message + head, parts[i].iov_base, parts[i].iov_len);
             head += parts[i].iov_len;
         }
-        for (; head < whole; ++head)
+        for (; head != padded_ && head < whole; ++head)
             message[head] = std::byte{0};
         kept_ += whole;
         return;

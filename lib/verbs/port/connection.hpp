@@ -79,6 +79,7 @@ private:
     std::unique_ptr<std::byte[]> memory_;
     std::byte *out_ = nullptr; // short messages that are not sent yet, then the one being filled in
     std::size_t kept_ = 0;     // bytes of the former
+    std::size_t padded_ = 0;   // of the latter: behind so many there are zeroes; 0: unknown
     // The message that is being received. It is taken apart in the ring if it lies there in one
     // piece; else a private copy is collected, in_.
     std::uint32_t bytes_ = 0;

@@ -27,6 +27,10 @@ public:
     /// @return 0, -EINVAL too many pieces, -ENOMEM full
     int post(const ntbv_recv_wr &wr);
     bool take(Receive &receive);
+    /// The next one, which has as many pieces as it says. NULL: there is none.
+    const Receive *next() const { return head_ == tail_ ? nullptr : at(tail_); }
+    /// It was taken where it lies.
+    void drop() { ++tail_; }
     /// Bytes that the next one has room for; there is one.
     std::uint64_t next_bytes() const { return at(tail_)->bytes; }
     std::uint32_t count() const { return head_ - tail_; }

@@ -57,8 +57,9 @@ int Requests::put(std::uint32_t number, const ntbv_send_wr &wr)
                .status = NTBV_SUCCESS};
     auto *behind = reinterpret_cast<std::byte *>(&request + 1);
     if (!is_inline) {
-        if (n_sge != 0) // a list of no pieces may be NULL
-            std::memcpy(behind, sge, n_sge * sizeof(ntbv_sge));
+        auto *pieces = reinterpret_cast<ntbv_sge *>(behind);
+        for (std::uint32_t i = 0; i < n_sge; ++i)
+            pieces[i] = sge[i];
         return 0;
     }
     for (std::uint32_t i = 0; i < n_sge; ++i) {

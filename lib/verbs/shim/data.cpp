@@ -81,8 +81,25 @@ void note_keys(const ntbv_send_wr *requests, ibv_send_wr *const *originals, std:
             originals[i]->bind_mw.mw->rkey = requests[i].bind->key;
 }
 
+// One request, as most programs post them that wait for each.
+int post_lone(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
+{
+    ntbv_send_wr request;
+    ntbv_bind binding;
+    convert(*wr, qp->qp_type, request, binding);
+    const ntbv_send_wr *refused;
+    const int error = ntbv_qp_post_send(own<OwnQp>(qp)->own, &request, &refused);
+    if (error != 0)
+        *bad = wr;
+    else if (request.bind)
+        wr->bind_mw.mw->rkey = binding.key;
+    return -error;
+}
+
 int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
 {
+    if (wr && !wr->next)
+        return post_lone(qp, wr, bad);
     ntbv_send_wr requests[burst];
     ntbv_bind bindings[burst];
     while (wr) {

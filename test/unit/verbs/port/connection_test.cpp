@@ -113,6 +113,33 @@ TEST_F(Connections, MessagesOfEverySizeArriveInOrderBothWays)
 
 // As what is sent lies in several places of a program, and is received in one piece from wherever
 // it lies in the ring.
+TEST_F(Connections, WhatFillsTheLastLineUpIsZero)
+{
+    make();
+    ports[0] = Connection::create(conns[0]);
+    // Of short messages and long ones, of which all that was reserved is sent, or less.
+    for (const std::uint32_t reserved : {8u, 56u, 57u, 120u, 200u, 504u, 505u, 1000u}) {
+        for (std::uint32_t bytes = 8; bytes <= reserved; bytes += 11) {
+            for (const int fill : {0xff, 0xee}) {
+                std::byte *message = ports[0]->reserve(reserved);
+                ASSERT_NE(message, nullptr);
+                memset(message, fill, bytes);
+                ports[0]->commit(bytes, nullptr, 0);
+            }
+            ports[0]->publish();
+            for (const int fill : {0xff, 0xee}) {
+                std::vector<std::uint8_t> got((8 + bytes + 63) / 64 * 64);
+                ASSERT_EQ(ntbclient_recv(conns[1], got.data(), got.size(), 0),
+                          static_cast<ssize_t>(got.size()));
+                for (std::size_t i = 8; i < got.size(); i++)
+                    ASSERT_EQ(got[i], i < 8 + bytes ? fill : 0) << reserved << " " << bytes;
+            }
+        }
+    }
+    ports[0].reset();
+    ntbclient_close(conns[1]);
+}
+
 TEST_F(Connections, SayWhetherMoreHasComeAndWhetherItIsQuiet)
 {
     make_ports();
