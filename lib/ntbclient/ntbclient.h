@@ -18,10 +18,10 @@
  *
  * Threads: any thread may make the calls of a client, its listeners and connections, with these
  * exceptions. Of one connection, one thread at a time sends (send, sendv, writable, arm and disarm
- * for NTBCLIENT_WRITABLE, shutdown), and one at a time receives (recv, recvv, readable, arm and
- * disarm for NTBCLIENT_READABLE); both may be at work at once. reset and close exclude all
- * other calls of the connection, detach all other calls of the client. ntbclient_wait() counts as
- * the calls of the events that it waits for.
+ * for NTBCLIENT_WRITABLE, shutdown), and one at a time receives (recv, recvv, view, readable,
+ * monitor, arm and disarm for NTBCLIENT_READABLE); both may be at work at once. reset and close
+ * exclude all other calls of the connection, detach all other calls of the client. ntbclient_wait()
+ * counts as the calls of the events that it waits for.
  *
  * fork(), while no thread is in a call: the state of a connection lies in memory that parent and
  * child share. Both may use it as two threads of one process may. Who is done with it first calls
@@ -567,7 +567,8 @@ ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data);
  * not change it, so one of many looks has to be ntbclient_view() or ntbclient_recv().
  *
  * @param conn
- *   A connection of which all bytes that are known to have come were received.
+ *   A connection of which all bytes that are known to have come were received. By the thread that
+ *   receives.
  * @param[out] value
  *   What the word was when the connection was last looked at.
  * @return
@@ -579,8 +580,8 @@ const uint64_t *ntbclient_monitor(struct ntbclient_conn *conn, uint64_t *value);
 
 /**
  * Leaves a word for the peer, in place of the one before: it finds the word whenever it looks, also
- * once this process has ended, however that was. No sleep is ended. Where the clients are joined
- * through the daemons it does not get there.
+ * once this process has ended or reset the connection, however that was. No sleep is ended. Where
+ * the clients are joined through the daemons it does not get there.
  *
  * @param conn
  *   A connection. One thread at a time.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs that answer each request at once: their acknowledgements ride on the answers, and none
 // is lost.
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
 #include "engine/engine.hpp"
 #include "hosts.hpp"
 
@@ -282,6 +286,175 @@ TEST_F(AnswersWithoutWords, DoNotCarryWhatACrashWouldTakeAlong)
         ASSERT_EQ(taken(a, a.recv_cq), 1);
         ASSERT_EQ(taken(b, b.cq), 1);
     }
+}
+
+class KilledAnswers : public Answers
+{
+protected:
+    /// b is gone, and a learns of it. @return how the oldest requests ended
+    std::vector<ntbv_wc> kill()
+    {
+        loopback->kill();
+        for (int i = 0; i < 4; ++i)
+            ntbv_engine_drive(a.engine);
+        clock.outlast_silence();
+        for (int i = 0; i < 4; ++i)
+            ntbv_engine_drive(a.engine);
+        std::vector<ntbv_wc> wc(8);
+        wc.resize(static_cast<std::size_t>(std::max(0, ntbv_cq_poll(a.cq, 8, wc.data()))));
+        return wc;
+    }
+    void expect_first(const std::vector<ntbv_wc> &wc, unsigned status)
+    {
+        ASSERT_FALSE(wc.empty());
+        EXPECT_EQ(wc[0].status, status);
+    }
+};
+
+TEST_F(KilledAnswers, AreKnownThoughAnotherQueuePairWasDestroyedMeanwhile)
+{
+    ntbv_qp *const other_a = a.make(NTBV_RC), *const other_b = b.make(NTBV_RC);
+    connect(other_a, other_b, NTBV_RC);
+    run();
+    make_habit();
+    b.drop(other_b);
+    expect_first(kill(), NTBV_SUCCESS);
+}
+
+TEST_F(KilledAnswers, AreKnownThoughAnotherQueuePairWasResetMeanwhile)
+{
+    ntbv_qp *const other_a = a.make(NTBV_UC), *const other_b = b.make(NTBV_UC);
+    connect(other_a, other_b, NTBV_UC);
+    run();
+    make_habit();
+    ASSERT_EQ(to_state(other_b, NTBV_RESET), 0);
+    expect_first(kill(), NTBV_SUCCESS);
+}
+
+TEST_F(KilledAnswers, DoNotHideThatAReadBeforeThemWasNot)
+{
+    Memory from(a.pd, 64), to(b.pd, 64);
+    make_habit();
+    answer(2);
+    EXPECT_EQ(poll(a.cq), Ids{1});
+    EXPECT_EQ(poll(a.recv_cq).size(), 1u);
+    loopback->set_full(1, true); // what b sends does not go
+    ASSERT_EQ(Work(NTBV_READ, 5, from.all()).to(to).post(qa), 0);
+    ask(6);
+    poll(b.cq);
+    EXPECT_EQ(poll(b.recv_cq).size(), 1u);
+    expect_first(kill(), NTBV_RETRY_EXC_ERR);
+}
+
+// A word that stays would be one of the future half a circle of numbers later.
+TEST_F(KilledAnswers, LeaveNoWordBehindWhatWasSent)
+{
+    make_habit();
+    const std::uint64_t held = loopback->end(0).left();
+    EXPECT_NE(held, ntb::verbs::leaves_words);
+    answer(2);
+    EXPECT_EQ(loopback->end(0).left(), ntb::verbs::leaves_words);
+    EXPECT_EQ(poll(a.cq), Ids{1});
+}
+
+/// A port of a process that ends as soon as it has left a word, once it is told so.
+class Dying final : public ntb::verbs::Port
+{
+public:
+    Dying(Port &port, ntb::verbs::Loopback &loopback) : port_(port), loopback_(loopback) {}
+    std::uint32_t longest() const override { return port_.longest(); }
+    std::byte *reserve(std::uint32_t bytes) override
+    {
+        return is_dead_ ? nullptr : port_.reserve(bytes);
+    }
+    void commit(std::uint32_t bytes, const iovec *parts, int n) override
+    {
+        port_.commit(bytes, parts, n);
+    }
+    void publish() override { port_.publish(); }
+    bool receive(Incoming &message) override { return port_.receive(message); }
+    void release() override { port_.release(); }
+    bool alive() override { return port_.alive(); }
+    void close() override { port_.close(); }
+    bool arm(bool for_room) override { return port_.arm(for_room); }
+    void disarm() override { port_.disarm(); }
+    int bell() const override { return port_.bell(); }
+    std::uint64_t left() const override { return port_.left(); }
+    void leave(std::uint64_t word) override
+    {
+        if (is_dead_)
+            return;
+        port_.leave(word);
+        if (dies_ && word != ntb::verbs::leaves_words) {
+            is_dead_ = true;
+            loopback_.kill();
+        }
+    }
+    void die_at_the_next_word() { dies_ = true; }
+
+private:
+    Port &port_;
+    ntb::verbs::Loopback &loopback_;
+    bool dies_ = false, is_dead_ = false;
+};
+
+TEST(AnswersOfTwoQueuePairs, AreEachKnownToWhoLosesThePeer)
+{
+    const auto loopback = ntb::verbs::Loopback::create(1 << 16);
+    Dying dying(loopback->end(1), *loopback);
+    Clock clock;
+    Host a(1, clock), b(2, clock);
+    ASSERT_EQ(a.attach(loopback->end(0), 2), 0);
+    ASSERT_EQ(b.attach(dying, 1), 0);
+    ntbv_qp *qa[2], *qb[2];
+    for (int i = 0; i < 2; ++i) {
+        qa[i] = a.make(NTBV_RC);
+        qb[i] = b.make(NTBV_RC);
+        for (const auto &[own, peer, lid] :
+             {std::tuple{qa[i], qb[i], std::uint16_t{2}}, {qb[i], qa[i], std::uint16_t{1}}}) {
+            ASSERT_EQ(to_init(own, NTBV_RC), 0);
+            ASSERT_EQ(to_rtr(own, NTBV_RC, lid, ntbv_qp_number(peer)), 0);
+            ASSERT_EQ(to_rts(own, NTBV_RC), 0);
+        }
+    }
+    for (int i = 0; i < 4; ++i) {
+        ntbv_engine_drive(a.engine);
+        ntbv_engine_drive(b.engine);
+    }
+    // Both have the habit.
+    ntbv_wc wc[64];
+    for (std::uint64_t round = 0; round < 40; ++round)
+        for (int i = 0; i < 2; ++i) {
+            ASSERT_EQ(post_recv(qa[i], round), 0);
+            ASSERT_EQ(post_recv(qb[i], round), 0);
+            ASSERT_EQ(Work(NTBV_SEND, round).post(qa[i]), 0);
+            ASSERT_EQ(ntbv_cq_poll(b.recv_cq, 1, wc), 1);
+            ASSERT_EQ(Work(NTBV_SEND, round).post(qb[i]), 0);
+            ASSERT_EQ(ntbv_cq_poll(a.recv_cq, 1, wc), 1);
+            ntbv_engine_drive(a.engine);
+            ntbv_cq_poll(a.cq, 64, wc);
+        }
+    for (int i = 0; i < 2; ++i)
+        ASSERT_EQ(post_recv(qb[i], 1), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 100).post(qa[0]), 0);
+    ASSERT_EQ(ntbv_cq_poll(b.recv_cq, 1, wc), 1) << "the program has it";
+    ASSERT_EQ(Work(NTBV_SEND, 200).post(qa[1]), 0);
+    dying.die_at_the_next_word();
+    ntbv_cq_poll(b.recv_cq, 1, wc);
+    loopback->kill();
+    for (int i = 0; i < 4; ++i)
+        ntbv_engine_drive(a.engine);
+    clock.outlast_silence();
+    for (int i = 0; i < 4; ++i)
+        ntbv_engine_drive(a.engine);
+    const int n = ntbv_cq_poll(a.cq, 64, wc);
+    bool is_seen = false;
+    for (int i = 0; i < n; ++i)
+        if (wc[i].id == 100) {
+            is_seen = true;
+            EXPECT_EQ(wc[i].status, NTBV_SUCCESS);
+        }
+    EXPECT_TRUE(is_seen);
 }
 
 } // namespace

@@ -114,6 +114,7 @@ void Engine::leave_ports()
         links_[i].fresh.unlink();
         links_[i].state = Link::State::Down;
         links_[i].has_words = false;
+        links_[i].worded = nullptr;
         links_[i].port = nullptr;
     }
 }
@@ -506,6 +507,7 @@ void Engine::lose(Link &link)
         link.port->close();
     link.state = Link::State::Down;
     link.has_words = false;
+    link.worded = nullptr;
     forget_direct(link);
     link.notes_tail = link.notes_head;
     link.owes_again = false;

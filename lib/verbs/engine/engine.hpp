@@ -38,9 +38,10 @@ struct Link {
     bool heard = false;          // the peer's Hello has come
     bool owes_again = false;
     bool armed_for_room = false;
-    bool has_words = false;    // the port brings those of both ends
-    std::uint32_t early = 0;   // datagrams that are kept for it
-    std::uint32_t payload = 0; // most bytes of one message
+    bool has_words = false;       // the port brings those of both ends
+    const Pair *worded = nullptr; // whose acknowledgement the own word is: not published yet
+    std::uint32_t early = 0;      // datagrams that are kept for it
+    std::uint32_t payload = 0;    // most bytes of one message
     std::uint32_t notes_head = 0, notes_tail = 0;
     Note notes[max_notes];
     Hook<Pair> work;
@@ -270,7 +271,15 @@ private:
         while (Link *link = fresh_.first()) {
             link->fresh.unlink();
             link->port->publish();
+            if (link->worded && !link->worded->receive.owes_ack)
+                take_back_word(*link);
         }
+    }
+    // What it said has gone.
+    static void take_back_word(Link &link)
+    {
+        link.port->leave(leaves_words);
+        link.worded = nullptr;
     }
     /// A message of one header. @retval false the port is full
     bool send_plain(Link &link, const Header &header);
@@ -364,6 +373,7 @@ private:
     void acknowledge(Pair &pair);
     void end_turn();
     void end_turn_now();
+    bool may_hold(const Pair &pair) const;
     void withdraw_word(const Pair &pair);
     bool holds_ack() const { return answerer_ && answerer_->receive.owes_ack; }
     void take_request(Link &link, const Header &header, const std::byte *payload);

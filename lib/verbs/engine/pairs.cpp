@@ -45,7 +45,7 @@ int Engine::enter(Pair &pair)
 
 void Engine::leave(Pair &pair)
 {
-    if (answerer_ == &pair)
+    if (answerer_)
         end_turn_now();
     abandon(pair);
     withdraw_word(pair);
@@ -77,7 +77,7 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
     if (((mask & NTBV_QP_CUR_STATE) != 0 && attr.cur_state != from) ||
         !allowed(pair.type, from, to, mask) || !valid(attr, mask))
         return -EINVAL;
-    if (answerer_ == &pair)
+    if (answerer_)
         end_turn_now();
     if (to == NTBV_RESET) {
         reset(pair);

@@ -83,10 +83,22 @@ void Engine::give_ride(Pair &pair, Header &header)
     }
 }
 
+// Whether an acknowledgement may be kept back: none of another queue pair is, the peer may have it
+// before all else that is owed, and if no answer comes the service is back within a millisecond.
+inline bool Engine::may_hold(const Pair &pair) const
+{
+    const auto &receive = pair.receive;
+    const Link &link = *pair.link;
+    const bool is_back_soon = rest_ == Rest::Nap || (rest_ == Rest::None && !service_);
+    return receive.answered == answers_of_a_habit && is_back_soon && link.has_words &&
+           (!link.worded || link.worded == &pair) && receive.answers_head == receive.answers_tail &&
+           !receive.owes_nak && !receive.owes_rnr && !receive.owes_ready;
+}
+
 // Of what a receive was complete with. The acknowledgement of a program that answers each request
 // by one of its own rides on that: until then it is a word that the peer finds if this process
-// ends, and the program's next call sends it if that is no answer, or the service, which comes back
-// within a millisecond unless it sleeps.
+// ends, and the program's next post of a request or poll of an empty queue sends it if that is no
+// answer, else the service does.
 inline void Engine::acknowledge(Pair &pair)
 {
     auto &receive = pair.receive;
@@ -96,10 +108,10 @@ inline void Engine::acknowledge(Pair &pair)
         end_turn();
     if (is_alone) {
         answerer_ = &pair;
-        if (receive.answered == answers_of_a_habit && rest_ != Rest::Asleep &&
-            pair.link->has_words) {
+        if (may_hold(pair)) {
             pair.link->port->leave(
                 word_of_ack(pair.attr.dest_qpn, pair.number, receive.expected - 1));
+            pair.link->worded = &pair;
             return;
         }
     }
@@ -127,13 +139,12 @@ void Engine::end_turn_now()
     }
 }
 
-// Of a queue pair that ends. What the word says was sent.
+// Of a queue pair that ends. What the word says was sent, unless the port is full.
 void Engine::withdraw_word(const Pair &pair)
 {
-    if (pair.link && pair.link->has_words) {
-        publish();
-        pair.link->port->leave(leaves_words);
-    }
+    publish();
+    if (pair.link && pair.link->worded == &pair)
+        take_back_word(*pair.link);
 }
 
 Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
