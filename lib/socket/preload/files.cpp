@@ -68,14 +68,7 @@ ssize_t file_data(Call call, int to, int from, off_t *offset, size_t size, Kerne
         KeepErrno keep;
         result = send_file(held, to, from, offset, size);
     }
-    if (result == -ESTALE) {
-        turn.to_kernel();
-        result = kernel();
-    } else {
-        result = answer(result);
-    }
-    count_bytes(Way::Out, result);
-    return result;
+    return finish_call(turn, Way::Out, result, kernel);
 }
 } // namespace
 

@@ -73,6 +73,20 @@ inline int check(const iovec *parts, int n, bool is_one)
     return 0;
 }
 
+/// What a call says. @param result  -ESTALE: it is the kernel's to make
+template <typename Kernel>
+ssize_t finish_call(Turn &turn, Way way, ssize_t result, Kernel kernel)
+{
+    if (result == -ESTALE) {
+        turn.to_kernel();
+        result = kernel();
+    } else {
+        result = answer(result);
+    }
+    count_bytes(way, result);
+    return result;
+}
+
 /// One call on one descriptor. Where nothing is tracked it is the kernel's, after one load.
 template <typename Kernel>
 ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, Kernel kernel,
@@ -101,14 +115,7 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
         else
             result = is_for_files(call) ? 0 : receive_nothing(held, fd, flags);
     }
-    if (result == -ESTALE) {
-        turn.to_kernel();
-        result = kernel();
-    } else {
-        result = answer(result);
-    }
-    count_bytes(way, result);
-    return result;
+    return finish_call(turn, way, result, kernel);
 }
 
 template <typename Kernel>
