@@ -36,7 +36,7 @@ constexpr int seals_refused = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 std::int64_t now_ms()
 {
     timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
@@ -92,6 +92,11 @@ Attachment *Attachment::create(const char *path)
 int Attachment::descriptor() const
 {
     return std::atomic_ref(const_cast<int &>(control_)).load(std::memory_order_acquire);
+}
+
+bool Attachment::is_out_of_reach() const
+{
+    return descriptor() < 0 && now_ms() < retry_ms_.load(std::memory_order_relaxed);
 }
 
 Attachment::Figures Attachment::figures() const

@@ -39,6 +39,9 @@ public:
     static Attachment *create(const char *path);
     /// Connects now, if it is not: later the path may not be reachable.
     void connect();
+    /// Whether a claim would find no daemon, as one has just found none: it is not looked for again
+    /// yet.
+    bool is_out_of_reach() const;
 
     /// Readable when process() has something to do: answers, the daemon's end. It may change
     /// with each claim. -1: not attached
@@ -93,7 +96,7 @@ private:
     Lock lock_; ///< of all but figures_
     char path_[path_max] = {};
     int control_ = -1;
-    std::int64_t retry_ms_ = 0;
+    std::atomic<std::int64_t> retry_ms_ = 0; ///< read without the lock, too
     std::uint64_t last_token_ = 0;
     Connection *all_ = nullptr; ///< pending and matched
     Connection *free_ = nullptr;

@@ -246,6 +246,15 @@ bool may_go_by_ring(Role role, const Address &place, const Address &remote)
         return count(Reason::other_daemon), false;
     return true;
 }
+
+// Then a connection is the kernel's from its beginning, and nothing has to be known of it: what is
+// asked of the kernel about one takes a third of what it takes to make it. With -v its calls are
+// counted.
+bool is_without_daemon()
+{
+    const Attachment *at = attachment();
+    return at != nullptr && !state.verbose && at->is_out_of_reach();
+}
 } // namespace
 
 // One that this program does not want is kept all the same: its children have it, too.
@@ -273,7 +282,11 @@ void inherited(int fd, std::uint64_t cookie, int place)
 
 void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connecting)
 {
-    if (state.figures == nullptr || !is_own_process())
+    if (state.figures == nullptr)
+        return;
+    if (is_without_daemon())
+        return count(Reason::no_daemon);
+    if (!is_own_process())
         return;
     KeepErrno keep;
     Address remote, local;

@@ -4,7 +4,6 @@
 //
 //   traps CASE
 //   traps list
-//   traps costs
 //   traps repeat KIND CALLS
 #include "traps.h"
 
@@ -24,10 +23,6 @@ int main(int argc, char **argv)
     }
     if (argc != 2)
         return 2;
-    if (strcmp(argv[1], "costs") == 0) {
-        show_costs();
-        return 0;
-    }
     for (unsigned i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
         for (const struct trap *trap = tables[i]; trap->name != NULL; trap++) {
             if (strcmp(argv[1], "list") == 0)

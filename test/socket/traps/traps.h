@@ -38,8 +38,6 @@ void talk(int *ends);
 void talk_long(int *ends);
 void await_child(pid_t child);
 
-// What calls cost, each kind a line.
-void show_costs(void);
 // So many calls of one kind, for who counts instructions.
 void repeat_calls(int kind, int calls);
 
