@@ -128,7 +128,7 @@ void left_in_sets(int fd, const Source *source)
 
 void closed_in_sets(int fd, Source *source, bool last)
 {
-    if (set_count == 0)
+    if (set_count == 0 || !Links::any())
         return;
     const Locked locked(sets_lock);
     for (unsigned i = 0; i < set_count; i++)

@@ -4,6 +4,7 @@
 
 #include "config/config.hpp"
 #include "preload/figures.hpp"
+#include "readiness/links.hpp"
 #include "table/table.hpp"
 
 #include <cerrno>
@@ -73,12 +74,12 @@ inline int born(int fd)
     return fd;
 }
 
-/// A descriptor is about to be closed by the kernel.
+/// A descriptor is about to be closed by the kernel. A set may know a number that stands for
+/// nothing if it knows any, and one that was added to a set is to be forgotten there.
 void closing_slowly(int fd);
 inline void closing(int fd)
 {
-    if (state.has_sets.load(std::memory_order_relaxed) || state.table.find(fd) != nullptr)
-        [[unlikely]]
+    if (state.table.find(fd) != nullptr || state.table.was_added(fd) || Links::any()) [[unlikely]]
         closing_slowly(fd);
 }
 

@@ -71,6 +71,7 @@ Link *Links::make(int fd)
     } else {
         free_ = at(index)->next_free;
     }
+    any_.store(true, std::memory_order_relaxed);
     Link *link = at(index);
     const auto generation = static_cast<std::uint16_t>(link->generation + 1);
     *link = {};

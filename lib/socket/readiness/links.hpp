@@ -2,6 +2,7 @@
 #ifndef NTB_SOCKET_READINESS_LINKS_HPP
 #define NTB_SOCKET_READINESS_LINKS_HPP
 
+#include <atomic>
 #include <cstdint>
 
 #include "readiness/source.hpp"
@@ -51,6 +52,9 @@ public:
     Links(const Links &) = delete;
     Links &operator=(const Links &) = delete;
 
+    /// Whether one was ever made in this process: until then no set knows any member.
+    static bool any() { return any_.load(std::memory_order_relaxed); }
+
     /// Of those that were ever used: some are free.
     std::uint32_t made() const { return made_; }
     Link *at(std::uint32_t index)
@@ -89,6 +93,7 @@ public:
     }
 
 private:
+    static inline std::atomic<bool> any_ = false;
     static constexpr std::uint32_t chunk_links = 256;
     static constexpr std::uint32_t chunks = 4096;
     static constexpr std::uint32_t page_numbers = 4096;
