@@ -21,7 +21,7 @@ ROOT = pathlib.Path(sys.argv.pop(1))
 BUILD = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(ROOT / "tools"))
 
-from ntb_compare import kernels, pair, peers, programs, result, table  # noqa: E402
+from ntb_compare import calls, kernels, pair, peers, programs, result, table  # noqa: E402
 from ntb_sockets import rings  # noqa: E402
 
 LOADS = {load.name: load for load in programs.LOADS}
@@ -54,6 +54,31 @@ object_bytes: 3383680
 
 Run time: 2.0s Ops: 31089 TPS: 15535 Net_rate: 12.1M/s
 """
+
+
+class Calls(unittest.TestCase):
+    LINE = ('{"call":"an echo","libc_ns":1000.0,"preload_ns":1025.0,"ratio":1.0251,"low":0.9,"high":1.1,'
+            '"control":1.0004,"turns":300}\n')
+
+    def test_rows(self):
+        self.assertEqual(calls.rows(calls.read(self.LINE))[1:],
+                         [["an echo", "1.00", "1.02", "1.025", "0.900–1.100", "1.000", "300"]])
+
+    def test_what_is_not_understood(self):
+        for text in ("", "{}\n", "[1]\n", "send: Connection refused\n", self.LINE + "7\n"):
+            with self.subTest(text), self.assertRaisesRegex(pair.Failed, "not understood"):
+                calls.read(text)
+
+    def test_needs_the_preload(self):
+        done = subprocess.run([BUILD / "bench/peers/peer_calls", "0", "127.0.0.1"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, "^peer_calls: send: is libc's; start it under the preload\n$")
+
+    def test_words(self):
+        for words in ((), ("x", "127.0.0.1"), ("10001", "127.0.0.1"), ("0", "::1"), ("0", "127.0.0.1", "more")):
+            done = subprocess.run([BUILD / "bench/peers/peer_calls", *words], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertRegex(done.stderr, "^peer_calls: usage: ", words)
 
 
 class Read(unittest.TestCase):
@@ -181,6 +206,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(sorted(point["operation"] for point in json.loads(file.read_text())["points"]),
                          ["redis-1:absent", "redis-1:tcp"])
         self.assertRegex(done.stdout, r"redis GET, 1 client .*x +1\n")
+        self.assertRegex(done.stdout, r"\nsend and recv, 64 B( +[\d.]+){3} +[\d.]+–[\d.]+ +[\d.]+ +[1-9]\d+\n")
+        self.assertRegex(done.stdout, r"\nconnect, accept and two closes +[\d.]+ ")
 
     @unittest.skipIf(programs.find("iperf3") is None, "there is no iperf3")
     @unittest.skipIf(os.geteuid() != 0 or not pathlib.Path("/dev/net/tun").exists(), "needs root and /dev/net/tun")

@@ -12,7 +12,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from ntb_compare import kernels, pair, peers, programs, result, table, testpmd, verbs  # noqa: E402
+from ntb_compare import calls, kernels, pair, peers, programs, result, table, testpmd, verbs  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
 OTHERS = (*peers.OTHERS, *testpmd.PEERS)
@@ -124,7 +124,7 @@ def parse():
                       help="length of one measurement, 1 to 1000; with programs as they come 100 to 10000")
     programs_of = made.add_mutually_exclusive_group()
     programs_of.add_argument("--sockets", action="store_true", help="programs as they come, by TCP, AF_UNIX and ring")
-    programs_of.add_argument("--without-daemon", action="store_true", help="the same by TCP, and by TCP under the preload")
+    programs_of.add_argument("--without-daemon", action="store_true", help="the same by TCP, and by TCP under the preload; then call by call")
     programs_of.add_argument("--verbs", action="store_true", help="RDMA verbs, by perftest, beside puts and our own messages")
     programs_of.add_argument("--kernel", action="store_true", help="the same between two kernels (root)")
     made.add_argument("--realtime", action="store_true", help="poll with real-time priority (root)")
@@ -236,6 +236,9 @@ def main():
         programs.report(document, campaign.chosen, options.markdown, kernels.LABELS, kernels.OURS)
     elif options.without_daemon:
         programs.report(document, campaign.chosen, options.markdown, programs.ABSENT_LABELS, programs.ABSENT)
+        if not document["interrupted"]:
+            print()
+            calls.report(settings, options.markdown)
     elif options.sockets:
         programs.report(document, campaign.chosen, options.markdown)
     else:
