@@ -302,6 +302,8 @@ LOADS = (
     # Both poll: by TCP with sockets that do not block, by ring with a call that waits.
     sockperf("sockperf-poll", "sockperf 64 B, both poll, a CPU each", cpus=(0, 1), spin=1000, tcp_words=("--nonblocked",)),
     sockperf("sockperf-sleep", "sockperf 64 B, both sleep", spin=0),
+    # Else the kernel chooses, and another way each time it is asked: beside each other, or both on one CPU.
+    sockperf("sockperf-apart", "sockperf 64 B, both sleep, a CPU each", cpus=(0, 1), spin=0),
     sockperf("sockperf-shared", "sockperf 64 B, both on one CPU", cpus=(0, 0)),
     iperf3("iperf3-1", "iperf3, 1 stream", 1),
     iperf3("iperf3-4", "iperf3, 4 streams", 4),
