@@ -40,6 +40,7 @@ public:
     std::uint64_t arrivals_in() const override { return arrivals.load(); }
     std::uint64_t arrivals_out() const override { return 0; }
     std::uint64_t arrived_at() const override { return 0; }
+    bool is_in_doubt() const override { return false; }
     void arm(std::uint32_t) override { armed.fetch_add(1); }
     void disarm(std::uint32_t, bool) override { armed.fetch_sub(1); }
     const std::uint32_t *doze(std::uint32_t, std::uint32_t &) override { return nullptr; }

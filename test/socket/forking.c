@@ -49,8 +49,27 @@ static void await_child(pid_t child)
     }
 }
 
-// The connection, with a client at its other end that wants `rounds` blocks and then the end.
-static void begin(void)
+static void exchange(int fd, unsigned round)
+{
+    char sent[block], got[block];
+    fill(sent, round);
+    MUST(send(fd, sent, block, MSG_NOSIGNAL));
+    if (MUST(recv(fd, got, block, MSG_WAITALL)) != block || memcmp(sent, got, block) != 0)
+        exit(2);
+}
+
+// A client that wants `rounds` blocks and then the end.
+static void want_blocks(int fd)
+{
+    char byte;
+    for (unsigned round = 0; round < rounds; round++)
+        exchange(fd, round);
+    MUST(shutdown(fd, SHUT_WR));
+    exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 3);
+}
+
+// The connection, with a client at its other end.
+static void begin_with(void (*client_does)(int fd))
 {
     struct sockaddr_in place = {.sin_family = AF_INET};
     socklen_t length = sizeof(place);
@@ -67,16 +86,13 @@ static void begin(void)
     close(listener);
     const int fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
     MUST(connect(fd, (struct sockaddr *)&place, sizeof(place)));
-    for (unsigned round = 0; round < rounds; round++) {
-        char sent[block], got[block];
-        fill(sent, round);
-        MUST(send(fd, sent, block, MSG_NOSIGNAL));
-        if (MUST(recv(fd, got, block, MSG_WAITALL)) != block || memcmp(sent, got, block) != 0)
-            exit(2);
-    }
-    char byte;
-    MUST(shutdown(fd, SHUT_WR));
-    exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 3);
+    client_does(fd);
+    exit(9);
+}
+
+static void begin(void)
+{
+    begin_with(want_blocks);
 }
 
 // Blocks that go back. @return all that were asked for
@@ -314,6 +330,102 @@ static void case_killed_before(void)
 static void case_killed_after(void)
 {
     killed(10);
+}
+
+// ---- a child that is killed while a client waits until it may write
+
+enum { first_rounds = 100 };
+
+static int filled[2];
+static const char *way_to_wait;
+
+static void await_room(int fd)
+{
+    enum { patience_ms = 60000 };
+    int ready = 1;
+    if (strcmp(way_to_wait, "poll") == 0) {
+        struct pollfd entry = {.fd = fd, .events = POLLOUT};
+        ready = (int)MUST(poll(&entry, 1, patience_ms));
+    } else if (strcmp(way_to_wait, "select") == 0) {
+        fd_set writes;
+        FD_ZERO(&writes);
+        FD_SET(fd, &writes);
+        struct timeval patience = {.tv_sec = patience_ms / 1000};
+        ready = (int)MUST(select(fd + 1, NULL, &writes, NULL, &patience));
+    } else if (strcmp(way_to_wait, "send") == 0) {
+        MUST(fcntl(fd, F_SETFL, 0));
+    } else {
+        const int set = (int)MUST(epoll_create1(0));
+        struct epoll_event event = {
+            .events = EPOLLOUT | (strcmp(way_to_wait, "edge") == 0 ? (uint32_t)EPOLLET : 0)};
+        MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+        ready = (int)MUST(epoll_wait(set, &event, 1, patience_ms));
+        close(set);
+    }
+    if (ready != 1)
+        exit(4);
+}
+
+// Until it is reset: as by TCP, which may take a write more before it says so.
+static void fill_until_reset(int fd)
+{
+    char bytes[block];
+    for (unsigned round = 0; round < first_rounds; round++)
+        exchange(fd, round);
+    fill(bytes, 0);
+    MUST(fcntl(fd, F_SETFL, O_NONBLOCK));
+    for (bool was_full = false;;) {
+        if (send(fd, bytes, block, MSG_NOSIGNAL) >= 0)
+            continue;
+        if (errno != EAGAIN)
+            exit(errno == ECONNRESET ? 0 : 5);
+        if (!was_full)
+            say_byte(filled[1]);
+        was_full = true;
+        await_room(fd);
+    }
+}
+
+static void killed_unread(const char *way)
+{
+    way_to_wait = way;
+    MUST(pipe(filled));
+    begin_with(fill_until_reset);
+    // So the connection is the server's, and no daemon knows of the child.
+    serve(taken, first_rounds);
+    const pid_t child = (pid_t)MUST(fork());
+    while (child == 0)
+        pause();
+    close(taken);
+    await_byte(filled[0]);
+    MUST(kill(child, SIGKILL));
+    await_child(child);
+    over();
+}
+
+static void case_unread_poll(void)
+{
+    killed_unread("poll");
+}
+
+static void case_unread_select(void)
+{
+    killed_unread("select");
+}
+
+static void case_unread_epoll(void)
+{
+    killed_unread("epoll");
+}
+
+static void case_unread_edge(void)
+{
+    killed_unread("edge");
+}
+
+static void case_unread_send(void)
+{
+    killed_unread("send");
 }
 
 // A child's child serves, and is no one's child by then.
@@ -677,6 +789,11 @@ int main(int argc, char **argv)
                  {"handed_on", case_handed_on},
                  {"killed_before", case_killed_before},
                  {"killed_after", case_killed_after},
+                 {"unread_poll", case_unread_poll},
+                 {"unread_select", case_unread_select},
+                 {"unread_epoll", case_unread_epoll},
+                 {"unread_edge", case_unread_edge},
+                 {"unread_send", case_unread_send},
                  {"twice", case_twice},
                  {"exec", case_exec},
                  {"vfork", case_vfork},

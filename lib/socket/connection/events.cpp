@@ -73,11 +73,20 @@ std::uint64_t Connection::signs(std::uint32_t events) const
         sum += load(line.head) + load(line.mark);
     }
     if ((events & EPOLLOUT) != 0) {
-        if (record_->out.sender.now().state() != Sender::State::Ring)
+        if (record_->out.sender.now().state() != Sender::State::Ring || is_in_doubt())
             return 0;
         sum += load(lines_out().receiver.taken);
     }
     return sum;
+}
+
+bool Connection::is_in_doubt() const
+{
+    if (stage_.load(std::memory_order_acquire) != Stage::Matched)
+        return false;
+    const ReceiveHalf &in = record_->in;
+    return (load(in.kernel) & EPOLLRDHUP) != 0 && load(in.is_shut) == 0 &&
+           record_->out.sender.now().state() == Sender::State::Ring;
 }
 
 /// Of one that was reset. An error that a call has said is shown no more.

@@ -279,6 +279,12 @@ std::uint64_t Body::signs(std::uint32_t events) const
     return one ? one->signs(events) : 0;
 }
 
+bool Body::is_in_doubt() const
+{
+    const Use one(*this);
+    return one && one->is_in_doubt();
+}
+
 std::uint64_t Body::arrivals_in() const
 {
     const Use one(*this);

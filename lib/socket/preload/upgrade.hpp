@@ -123,6 +123,7 @@ public:
     bool upgraded() const override;
     std::uint32_t look(std::uint32_t wanted) override;
     std::uint64_t signs(std::uint32_t events) const override;
+    bool is_in_doubt() const override;
     std::uint64_t arrivals_in() const override;
     std::uint64_t arrivals_out() const override;
     std::uint64_t arrived_at() const override;

@@ -31,6 +31,12 @@ Deadline::Deadline(const timespec *timeout) : never_(timeout == nullptr)
         until_ns_ = now_ns() + seconds * second_ns + static_cast<std::uint64_t>(timeout->tv_nsec);
 }
 
+Deadline Deadline::sooner(std::uint64_t ns) const
+{
+    const timespec soon = {0, static_cast<long>(ns)};
+    return within(ns) ? *this : Deadline(&soon);
+}
+
 std::uint64_t Deadline::left_ns() const
 {
     const std::uint64_t now = at_once_ ? until_ns_ : now_ns();

@@ -19,6 +19,8 @@ public:
     /// The caller does not wait at all.
     bool at_once() const { return at_once_; }
     bool passed() const { return at_once_ || (!never_ && left_ns() == 0); }
+    /// This one, or the one in @p ns ns from now, less than a second: whichever comes first.
+    Deadline sooner(std::uint64_t ns) const;
     bool within(std::uint64_t ns) const { return at_once_ || (!never_ && left_ns() <= ns); }
     /// @return NULL: never
     const timespec *left(timespec &room) const;

@@ -73,11 +73,10 @@ long kernel_sleep(pollfd *entries, nfds_t n, const Deadline &deadline, const sig
 // Of a process that may not have as many descriptors open as there are to wait for.
 long sleep_for_a_while(const Deadline &deadline, const Handled &before)
 {
-    constexpr timespec while_ = {0, 1000000};
-    const Deadline soon(&while_);
-    const long result =
-        until_handled(deadline.within(while_.tv_nsec) ? deadline : soon, before,
-                      [](timespec &time) { return kernel::call(SYS_nanosleep, &time, nullptr); });
+    constexpr std::uint64_t while_ns = 1000000;
+    const long result = until_handled(deadline.sooner(while_ns), before, [](timespec &time) {
+        return kernel::call(SYS_nanosleep, &time, nullptr);
+    });
     return result == 0 && handled().all != before.all ? -EINTR : result;
 }
 
@@ -135,6 +134,7 @@ private:
     void set_asked();
     int take_answers();
     bool wants_room() const;
+    bool is_in_doubt() const;
     Source *source(nfds_t i) const
     {
         return sources_[i] != nullptr && sources_[i]->upgraded() ? sources_[i] : nullptr;
@@ -250,6 +250,14 @@ bool Waiter::wants_room() const
     return false;
 }
 
+bool Waiter::is_in_doubt() const
+{
+    for (nfds_t i = 0; i < n_; i++)
+        if (source(i) != nullptr && (wanted(i) & out_events) != 0 && source(i)->is_in_doubt())
+            return true;
+    return false;
+}
+
 void Waiter::disarm()
 {
     // Those that were armed: a source that went back meanwhile is one of them.
@@ -293,7 +301,9 @@ int Waiter::sleep(const Deadline &deadline, const sigset_t *mask, const Handled 
         return there;
     }
     asked_[2 * n_] = {attendant_ != nullptr ? attendant_->descriptor() : -1, POLLIN, 0};
-    long n = kernel_sleep(asked_, 2 * n_ + 1, deadline, mask, before);
+    long n = kernel_sleep(asked_, 2 * n_ + 1,
+                          is_in_doubt() ? deadline.sooner(Source::longest_doubt_ns) : deadline,
+                          mask, before);
     if (n == -EINVAL)
         n = sleep_for_a_while(deadline, before);
     // Bells are read before the next look (rule W4).

@@ -184,8 +184,27 @@ bool Set::arm(Link &link)
         link.asks_out = true;
         kernel_control(EPOLL_CTL_MOD, link.fd, shadow_events | EPOLLOUT, tag(Shadow, link));
     }
+    has_doubts_ |= is_in_doubt(link);
     links_.cool(link);
     return true;
+}
+
+bool Set::is_in_doubt(const Link &link)
+{
+    return link.used && link.armed && (link.armed_for & EPOLLOUT) != 0 &&
+           link.source->is_in_doubt();
+}
+
+// Time may have brought what no bell rings for.
+void Set::rouse_doubtful()
+{
+    const Locked locked(lock_);
+    has_doubts_ = false;
+    for (std::uint32_t i = 0; i < links_.made(); i++)
+        if (Link &link = *links_.at(i); is_in_doubt(link)) {
+            rouse(link);
+            links_.heat(link);
+        }
 }
 
 bool Set::arm_all()
@@ -209,7 +228,9 @@ void Set::pass_on()
 {
     if (sleepers_.load(std::memory_order_seq_cst) == 0 && !nested_)
         return;
-    if (!arm_all())
+    const bool all = arm_all();
+    // A thread that has begun to sleep before there was a doubt sleeps for too long.
+    if (!all || (has_doubts_ && sleepers_.load(std::memory_order_seq_cst) > 0))
         wake();
 }
 
@@ -436,14 +457,20 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
 int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
                const Handled &before)
 {
+    bool doubts;
     {
         const Locked locked(lock_);
         if (!arm_all())
             return 0;
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        doubts = has_doubts_;
     }
-    const long n = kernel_sleep(epoll_, events, most, deadline, mask, before);
+    const long n =
+        kernel_sleep(epoll_, events, most,
+                     doubts ? deadline.sooner(Source::longest_doubt_ns) : deadline, mask, before);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    if (doubts && n == 0)
+        rouse_doubtful();
     if (n <= 0)
         return static_cast<int>(n);
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;

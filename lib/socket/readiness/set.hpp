@@ -147,6 +147,8 @@ private:
     static bool is_of(std::uint64_t tag, Kind kind);
     Link *absorb_one(std::uint64_t tag, std::uint32_t events);
     bool arm_all();
+    static bool is_in_doubt(const Link &link);
+    void rouse_doubtful();
     void pass_on();
     void wake();
     bool prepare();
@@ -179,6 +181,7 @@ private:
     std::uint64_t secret_ = 0;
     SpinTime spin_time_;
 
+    bool has_doubts_ = false;        ///< some of the armed members were in doubt (Source)
     bool has_edge_ = false;          ///< something came that others were not shown by wake()
     std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered
     std::uint32_t orphans_ = 0;      ///< links whose number is closed, while the file is open

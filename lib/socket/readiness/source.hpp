@@ -24,6 +24,11 @@ public:
     /// before a look, whose answer then holds until it changes, but for what the kernel and time
     /// bring: a look now and then finds that. 0: each time only a look says.
     virtual std::uint64_t signs(std::uint32_t events) const = 0;
+    /// Whether EPOLLOUT may come with time alone: a peer that can say nothing any more is only
+    /// known by taking nothing for a while. Who sleeps for room looks again within
+    /// longest_doubt_ns.
+    virtual bool is_in_doubt() const = 0;
+    static constexpr std::uint64_t longest_doubt_ns = 250000000;
     /// Numbers that differ when something has arrived since: what may be read or is wrong, and
     /// room where there was none. They are read before look() (rule W7).
     virtual std::uint64_t arrivals_in() const = 0;

@@ -112,6 +112,7 @@ public:
     std::uint64_t arrivals_in() const override { return arrived_in.load(); }
     std::uint64_t arrivals_out() const override { return arrived_out.load(); }
     std::uint64_t arrived_at() const override { return stamp.load(); }
+    bool is_in_doubt() const override { return in_doubt.load(); }
     void arm(std::uint32_t events) override
     {
         looks_when_armed = looks.load();
@@ -156,6 +157,7 @@ public:
     std::atomic<int> armed_in = 0, armed_out = 0, armed_any = 0;
     std::atomic<bool> out = false, up = true, ends = false, bells = true;
     std::atomic<bool> unseen_room = false;
+    std::atomic<bool> in_doubt = false;
     std::atomic<bool> has_signs = true;
     std::atomic<bool> has_word = false;
     std::atomic<int> dozers = 0;
@@ -187,6 +189,17 @@ void await(const Fact &fact)
 {
     while (!fact())
         std::this_thread::yield();
+}
+
+/// A source that has room for which no bell rings, from the first look after a sleep on.
+inline void room_after_a_sleep(FakeSource &source, bool slept = false)
+{
+    source.meanwhile = [&source, slept] {
+        if (slept && source.armed_out == 0)
+            source.unrung_room();
+        else
+            room_after_a_sleep(source, slept || source.armed_out != 0);
+    };
 }
 
 } // namespace ntb::socket

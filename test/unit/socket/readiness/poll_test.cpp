@@ -354,6 +354,17 @@ TEST_F(Polls, ShortWaitsTryBothWaysWhereThereAreProcessors)
     spinning.most_us = most_us;
 }
 
+// Room comes with time alone, once no look has found any.
+TEST_F(Polls, LooksAgainInTimeWhereASourceIsInDoubt)
+{
+    constexpr timespec patience = {60, 0};
+    room_after_a_sleep(a);
+    entries[0].events = POLLOUT;
+    a.in_doubt = true;
+    EXPECT_EQ(poll(&patience), 1);
+    EXPECT_EQ(entries[0].revents, POLLOUT);
+}
+
 TEST_F(Polls, LooksAfterTheControlConnection)
 {
     struct Reported final : Attendant {

@@ -383,6 +383,20 @@ TEST_F(Sets, ANestedSetIsReadableWhenAMemberIsReady)
     close(outer_fd);
 }
 
+// Room comes with time alone, once no look has found any.
+TEST_F(Sets, LookAgainInTimeWhereAMemberIsInDoubt)
+{
+    constexpr timespec patience = {60, 0};
+    for (const std::uint32_t edge : {0u, static_cast<std::uint32_t>(EPOLLET)}) {
+        FakeSource one;
+        room_after_a_sleep(one);
+        one.in_doubt = true;
+        EXPECT_EQ(add(one, EPOLLOUT | edge, 3), 0);
+        EXPECT_EQ(look(16, &patience), (Reported{{3, EPOLLOUT}}));
+        set->closed(one.shadow(), &one, true);
+    }
+}
+
 TEST_F(Sets, TimeOutsEnd)
 {
     add(a, EPOLLIN);
