@@ -181,17 +181,21 @@ struct ntbv_recv_wr {
     int n_sge;
 };
 
-/** A completion. */
+/** A completion, in the layout of the public verbs interface. What has no comment is 0. */
 struct ntbv_wc {
-    uint64_t id;
+    uint64_t id;     /**< of the request or the receive */
     uint32_t status; /**< ntbv_status; if not 0, only id, status and qpn are valid */
     uint32_t opcode; /**< ntbv_wc_opcode */
-    uint32_t bytes;
-    uint32_t imm; /**< or the key that has ended, with NTBV_WC_WITH_INV */
-    uint32_t qpn;
+    uint32_t vendor_error;
+    uint32_t bytes;      /**< received, or asked for */
+    uint32_t imm;        /**< or the key that has ended, with NTBV_WC_WITH_INV */
+    uint32_t qpn;        /**< of the own queue pair */
     uint32_t source_qpn; /**< UD */
+    uint32_t flags;      /**< ntbv_wc_flag */
+    uint16_t pkey_index;
     uint16_t source_lid; /**< UD */
-    uint16_t flags;      /**< ntbv_wc_flag */
+    uint8_t service_level;
+    uint8_t path_bits;
 };
 
 struct ntbv_qp_init {

@@ -275,16 +275,12 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
     {
         const Call call(engine.lock());
         engine.begin_call();
-        if (cq->queue.empty()) {
-            const bool is_quiet = engine.is_quiet();
-            is_tired = engine.count_poll(is_quiet ? 0 : engine.drive(true));
-            if (!is_quiet)
-                engine.hand_over();
-        }
+        if (cq->queue.empty())
+            is_tired = engine.poll();
         taken = cq->queue.take(n, wc);
         if (taken > 0)
             engine.end_poll(wc[taken - 1]);
-        if (taken == 0 && cq->queue.overrun())
+        else if (cq->queue.overrun())
             return -EIO;
     }
     // Whoever is to answer may wait for this CPU.

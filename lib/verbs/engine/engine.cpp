@@ -75,6 +75,7 @@ int Engine::attach(Port &port, Address peer)
     if (!link_of_peer)
         return -ENOSPC;
     Link &link = *link_of_peer;
+    stir();
     link.state = Link::State::Silent;
     link.heard = false;
     link.port = &port;
@@ -109,6 +110,7 @@ Link *Engine::free_link(Address peer)
 
 void Engine::leave_ports()
 {
+    stir();
     for (std::uint32_t i = 0; i < n_links_; ++i) {
         forget_direct(links_[i]);
         links_[i].fresh.unlink();
@@ -163,9 +165,9 @@ void Engine::say(std::uint64_t cookie, ntbv_event event)
     events_.write(&record, sizeof(record));
 }
 
-int Engine::drive(bool is_poll)
+int Engine::drive()
 {
-    is_poll_ = is_poll;
+    stir();
     if (answerer_)
         end_turn();
     if (!waiting_.empty())
@@ -181,6 +183,44 @@ int Engine::drive(bool is_poll)
     }
     publish();
     return done;
+}
+
+// For a program, which gets what is complete.
+int Engine::drive_for_poll()
+{
+    is_poll_ = true;
+    const int done = drive();
+    is_poll_ = false;
+    hand_over();
+    return done;
+}
+
+int Engine::drive_for_poll(Link &link)
+{
+    stir();
+    is_poll_ = true;
+    const int done = drive(link);
+    is_poll_ = false;
+    hand_over();
+    return done;
+}
+
+// Whether nothing is to be done until a word of a port changes: these are known then.
+bool Engine::settle()
+{
+    if (!waiting_.empty() || !owing_.empty())
+        return false;
+    n_watched_ = 0;
+    for (std::uint32_t i = 0; i < n_links_; ++i) {
+        Link &link = links_[i];
+        if (!has_port(link))
+            continue;
+        const Port::Watch watch = link.port->watch();
+        if (link.state != Link::State::Up || sends(link) || !watch.word)
+            return false;
+        watched_[n_watched_++] = {watch, &link};
+    }
+    return is_calm_ = true;
 }
 
 int Engine::drive(Link &link)
@@ -391,6 +431,7 @@ bool Engine::send_plain(Link &link, const Header &header)
 
 void Engine::note(Link &link, const Header &header)
 {
+    stir();
     if (link.notes_head - link.notes_tail == Link::max_notes) {
         link.owes_again = true;
         return;
@@ -500,6 +541,7 @@ void Engine::take_word(Link &link)
 
 void Engine::lose(Link &link)
 {
+    stir();
     if (link.state == Link::State::Up)
         take_word(link);
     link.fresh.unlink();
@@ -546,6 +588,7 @@ void Engine::run_timers()
 
 void Engine::wait(Pair &pair, std::uint64_t nanoseconds, bool for_receive)
 {
+    stir();
     pair.send.deadline = now() + nanoseconds;
     pair.send.waits_for_receive = for_receive;
     waiting_.append(pair.timer);

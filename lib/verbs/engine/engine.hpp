@@ -91,8 +91,7 @@ public:
     void leave_ports();
     /// Who waits for that peer waits in vain.
     void unreachable(Address peer);
-    /// @param is_poll  for a program, which gets what is complete
-    int drive(bool is_poll = false);
+    int drive();
     enum class Rest : std::uint8_t {
         None,   ///< there is something to do
         Nap,    ///< the program polls: look again soon
@@ -111,28 +110,19 @@ public:
     /// Whether the program may have stopped to poll, and wait for what peers do to its memory. To
     /// be asked twice, with the same number, and with some time between.
     bool may_be_away(std::uint64_t &calls);
-    /// The program has polled an empty queue, and drive() has done that much.
+    /// The program polls an empty queue. If all that can be found to do comes by a word that a port
+    /// has, these words are looked at, and a link whose word has changed is served. That a peer is
+    /// gone has no word: one of many polls goes the whole way.
     /// @return whether there was nothing to do for many times
-    bool count_poll(int done)
+    bool poll()
     {
-        ++polls_;
+        int done = 0;
+        if (polls_++ % polls_of_a_drive == 0 || answerer_ || !(is_calm_ || settle()))
+            done = drive_for_poll();
+        else if (Link *link = find_changed())
+            done = drive_for_poll(*link);
         idle_polls_ = done != 0 ? 0 : idle_polls_ + 1;
         return idle_polls_ % polls_of_a_turn == polls_of_a_turn - 1;
-    }
-    /// Whether drive() would find nothing to do, unless a peer has gone: that is found by one of
-    /// many polls, the first of a row among them.
-    bool is_quiet() const
-    {
-        if (idle_polls_ % polls_of_a_drive == 0 || answerer_ || !waiting_.empty() ||
-            !owing_.empty())
-            return false;
-        for (std::uint32_t i = 0; i < n_links_; ++i) {
-            const Link &link = links_[i];
-            if (has_port(link) &&
-                (link.state != Link::State::Up || sends(link) || !link.port->is_quiet()))
-                return false;
-        }
-        return true;
     }
     /// It polls or posts.
     void begin_call()
@@ -216,6 +206,29 @@ private:
         Pair *pair = pairs_[number & (max_pairs - 1)];
         return pair && pair->number == number ? pair : nullptr;
     }
+    // Something is to be done that no word of a port says.
+    void stir() { is_calm_ = false; }
+    bool settle();
+    Link *find_changed()
+    {
+        for (std::uint32_t i = 0; i < n_watched_; ++i) {
+            const Watched &watched = watched_[i];
+            if (watched.watch.is_quiet())
+                continue;
+            // The lines of the message are asked for at once, not behind all that takes it.
+            __builtin_prefetch(watched.watch.next);
+            __builtin_prefetch(watched.watch.next + 64);
+            return watched.link;
+        }
+        return nullptr;
+    }
+    int drive_for_poll();
+    int drive_for_poll(Link &link);
+    void add_work(Link &link, Pair &pair)
+    {
+        stir();
+        link.work.append(pair.work);
+    }
     Link *link_to(Address peer);
     Link *find_or_seek(Address peer);
     Link *free_link(Address peer);
@@ -252,7 +265,7 @@ private:
     void has_work(Pair &pair)
     {
         if (pair.link && pair.link->state != Link::State::Down)
-            pair.link->work.append(pair.work);
+            add_work(*pair.link, pair);
     }
     Turn serve(Pair &pair);
     /// Of what was reserved, and parts behind it. The peer sees it when the burst ends.
@@ -295,8 +308,10 @@ private:
         const bool was_overrun = cq.queue.overrun();
         if (!cq.queue.push(completion, solicited))
             overrun(pair, cq, !was_overrun);
-        if (cq.queue.owes_event())
+        if (cq.queue.owes_event()) {
+            stir();
             owing_.append(cq.owing);
+        }
     }
     void overrun(Pair &pair, const ntbv_cq &cq, bool is_new);
     void fail(Pair &pair, ntbv_event event);
@@ -420,6 +435,16 @@ private:
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
     Hook<Link> fresh_;
+    // The words of the ports, while nothing is to be done: no link greets or has work, none waits
+    // for a time or a channel. Whatever changes that calls stir(). Were it forgotten somewhere, the
+    // poll that goes the whole way would find it.
+    struct Watched {
+        Port::Watch watch;
+        Link *link;
+    };
+    bool is_calm_ = false;
+    std::uint32_t n_watched_ = 0;
+    Watched watched_[NTBV_MAX_LINKS];
     Segments *segments_ = nullptr; // NULL: all data go by messages
     Hook<Shared> shared_;
     Opened opened_[max_opened];

@@ -201,7 +201,7 @@ void Engine::start_posted(Pair &pair)
                 if (pair.link)
                     has_work(pair);
                 else if (Link *link = link_to(send.queue[send.next].peer()))
-                    link->work.append(pair.work);
+                    add_work(*link, pair);
             }
         }
     }

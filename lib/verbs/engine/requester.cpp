@@ -334,7 +334,7 @@ Engine::Turn Engine::send_datagram(Pair &pair, Request &request)
         const bool goes = link->state == Link::State::Up ? transmit_datagram(pair, request, *link)
                                                          : keep_datagram(pair, request, *link);
         if (!goes) {
-            link->work.append(pair.work);
+            add_work(*link, pair);
             return Turn::Full;
         }
     }

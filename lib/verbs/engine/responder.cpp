@@ -387,7 +387,7 @@ inline void Engine::deliver(Pair &pair, const Header &header, std::uint64_t id)
           .bytes = header.total,
           .imm = what != 0 ? header.value : 0,
           .qpn = pair.number,
-          .flags = static_cast<std::uint16_t>(what == flag::immediate    ? NTBV_WC_WITH_IMM
+          .flags = static_cast<std::uint32_t>(what == flag::immediate    ? NTBV_WC_WITH_IMM
                                               : what == flag::invalidate ? NTBV_WC_WITH_INV
                                                                          : 0)},
          (header.flags & flag::solicited) != 0);
@@ -482,8 +482,8 @@ void Engine::take_datagram(Pair &pair, Link &link, const Header &header, const s
           .imm = with_imm ? header.value : 0,
           .qpn = pair.number,
           .source_qpn = header.from,
-          .source_lid = lid_of(link.address),
-          .flags = static_cast<std::uint16_t>(with_imm ? NTBV_WC_WITH_IMM : 0)},
+          .flags = static_cast<std::uint32_t>(with_imm ? NTBV_WC_WITH_IMM : 0),
+          .source_lid = lid_of(link.address)},
          (header.flags & flag::solicited) != 0);
 }
 

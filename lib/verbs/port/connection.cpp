@@ -174,7 +174,7 @@ bool Connection::receive(Incoming &message)
         const ssize_t shown = ntbclient_view(conn_, &data);
         if (shown <= 0) {
             ended_ = shown != -EAGAIN;
-            cursor_ = ntbclient_monitor(conn_, &cursor_seen_);
+            has_more_ = false;
             return false;
         }
         wanted_ = line;
@@ -186,13 +186,25 @@ bool Connection::receive(Incoming &message)
             return false;
         if (static_cast<std::size_t>(shown) >= wanted_) {
             next_ = at + wanted_;
-            message = {at + sizeof(Prefix), bytes_, static_cast<std::size_t>(shown) > wanted_};
+            has_more_ = static_cast<std::size_t>(shown) > wanted_;
+            message = {at + sizeof(Prefix), bytes_, has_more_};
             return true;
         }
     }
+    has_more_ = true;
     collect();
     message = {in_ + sizeof(Prefix), bytes_};
     return !ended_ && collected_ == wanted_;
+}
+
+// Of a ring whose known bytes were all taken, and of nothing that was collected in part.
+Port::Watch Connection::watch() const
+{
+    Watch watch;
+    if (!has_more_ && collected_ == 0 && !ended_)
+        watch.word = ntbclient_monitor(conn_, &watch.seen);
+    watch.next = next_;
+    return watch;
 }
 
 void Connection::release()

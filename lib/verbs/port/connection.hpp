@@ -2,7 +2,6 @@
 #ifndef NTB_VERBS_PORT_CONNECTION_HPP
 #define NTB_VERBS_PORT_CONNECTION_HPP
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -33,16 +32,7 @@ public:
     void publish() override;
     bool receive(Incoming &message) override;
     void release() override;
-    bool is_quiet() const override
-    {
-        if (cursor_ && std::atomic_ref(*const_cast<std::uint64_t *>(cursor_))
-                               .load(std::memory_order_relaxed) == cursor_seen_)
-            return true;
-        // The lines of the next message are asked for at once, not behind all that takes it.
-        __builtin_prefetch(next_);
-        __builtin_prefetch(next_ + 64);
-        return false;
-    }
+    Watch watch() const override;
     bool alive() override { return !ended_; }
     void close() override;
     bool is_closed() const { return closed_; }
@@ -86,8 +76,7 @@ private:
     std::size_t wanted_ = 0; // of the ring; a line, until it is known
     std::size_t collected_ = 0;
     std::byte *in_ = nullptr;
-    const std::uint64_t *cursor_ = nullptr; // of what the peer sends; NULL: never looked at
-    std::uint64_t cursor_seen_ = 0;
+    bool has_more_ = true;            // what was shown last was not all, or nothing was yet
     const std::byte *next_ = nullptr; // behind what was shown last: most often what comes next
     std::vector<Order> orders_;
 };

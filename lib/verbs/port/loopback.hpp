@@ -58,10 +58,11 @@ private:
         void publish() override {} // commit() does
         bool receive(Incoming &message) override;
         void release() override;
-        bool is_quiet() const override
+        Watch watch() const override
         {
-            return in_->tail.load(std::memory_order_relaxed) ==
-                   in_->shown.load(std::memory_order_relaxed);
+            static_assert(sizeof(in_->shown) == sizeof(std::uint64_t));
+            return {reinterpret_cast<const std::uint64_t *>(&in_->shown),
+                    in_->tail.load(std::memory_order_relaxed)};
         }
         bool alive() override { return !loopback_->dead_.load(std::memory_order_relaxed); }
         void close() override { loopback_->kill(); }

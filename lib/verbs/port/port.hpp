@@ -3,6 +3,7 @@
 #ifndef NTB_VERBS_PORT_PORT_HPP
 #define NTB_VERBS_PORT_PORT_HPP
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,9 +42,19 @@ public:
     /// The next message, until release(). What it is checked for is copied first.
     virtual bool receive(Incoming &message) = 0;
     virtual void release() = 0;
-    /// Whether nothing came since receive() found nothing, as far as one word says: not whether the
-    /// peer is there. false: it may be.
-    virtual bool is_quiet() const { return false; }
+    /// What says that something has come: not that the peer is gone.
+    struct Watch {
+        const std::uint64_t *word = nullptr; ///< to be loaded atomically; NULL: only receive() says
+        std::uint64_t seen = 0;              ///< what it is until something comes
+        const std::byte *next = nullptr;     ///< where most often that lies then; or NULL
+        bool is_quiet() const
+        {
+            return std::atomic_ref(*const_cast<std::uint64_t *>(word))
+                       .load(std::memory_order_relaxed) == seen;
+        }
+    };
+    /// While no message is being received. Valid until the next one is, and as long as the port is.
+    virtual Watch watch() const { return {}; }
     /// false: the peer is gone, for good.
     virtual bool alive() = 0;
     /// Ends it: both ends find the other one gone.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Posting and polling. Where both sides have the same layout nothing is copied.
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 
@@ -32,10 +31,24 @@ static_assert(int{IBV_WC_RNR_RETRY_EXC_ERR} == NTBV_RNR_RETRY_EXC_ERR &&
               int{IBV_WC_WITH_INV} == NTBV_WC_WITH_INV && int{IBV_WC_BIND_MW} == NTBV_WC_BIND_MW &&
               int{IBV_WC_LOCAL_INV} == NTBV_WC_LOCAL_INV &&
               int{IBV_WC_MW_BIND_ERR} == NTBV_MW_BIND_ERR);
+static_assert(sizeof(ibv_wc) == sizeof(ntbv_wc) &&
+              offsetof(ibv_wc, wr_id) == offsetof(ntbv_wc, id) &&
+              offsetof(ibv_wc, status) == offsetof(ntbv_wc, status) &&
+              offsetof(ibv_wc, opcode) == offsetof(ntbv_wc, opcode) &&
+              offsetof(ibv_wc, vendor_err) == offsetof(ntbv_wc, vendor_error) &&
+              offsetof(ibv_wc, byte_len) == offsetof(ntbv_wc, bytes) &&
+              offsetof(ibv_wc, imm_data) == offsetof(ntbv_wc, imm) &&
+              offsetof(ibv_wc, qp_num) == offsetof(ntbv_wc, qpn) &&
+              offsetof(ibv_wc, src_qp) == offsetof(ntbv_wc, source_qpn) &&
+              offsetof(ibv_wc, wc_flags) == offsetof(ntbv_wc, flags) &&
+              offsetof(ibv_wc, pkey_index) == offsetof(ntbv_wc, pkey_index) &&
+              offsetof(ibv_wc, slid) == offsetof(ntbv_wc, source_lid) &&
+              offsetof(ibv_wc, sl) == offsetof(ntbv_wc, service_level) &&
+              offsetof(ibv_wc, dlid_path_bits) == offsetof(ntbv_wc, path_bits));
 static_assert(int{IBV_ACCESS_MW_BIND} == NTBV_MW_BIND &&
               int{IBV_ACCESS_ZERO_BASED} == NTBV_ZERO_BASED);
 
-// Requests and completions that are converted at a time.
+// Requests that are converted at a time.
 constexpr int burst = 16;
 
 // Each field is stored once: to clear all of them first takes as long as all else here.
@@ -151,38 +164,9 @@ int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad)
         const_cast<const ntbv_recv_wr **>(reinterpret_cast<ntbv_recv_wr **>(bad)));
 }
 
-void convert(const ntbv_wc &from, ibv_wc &to)
-{
-    to.wr_id = from.id;
-    to.status = static_cast<ibv_wc_status>(from.status);
-    to.opcode = static_cast<ibv_wc_opcode>(from.opcode);
-    to.vendor_err = 0;
-    to.byte_len = from.bytes;
-    to.imm_data = from.imm;
-    to.qp_num = from.qpn;
-    to.src_qp = from.source_qpn;
-    to.wc_flags = from.flags;
-    to.pkey_index = 0;
-    to.slid = from.source_lid;
-    to.sl = 0;
-    to.dlid_path_bits = 0;
-}
-
 int poll_cq(ibv_cq *cq, int n, ibv_wc *wc)
 {
-    ntbv_wc completions[burst];
-    int done = 0;
-    while (done < n) {
-        const int wanted = std::min(n - done, burst);
-        const int got = ntbv_cq_poll(own<OwnCq>(cq)->own, wanted, completions);
-        if (got <= 0) // nothing, which is what most polls find
-            return done != 0 ? done : got;
-        for (int i = 0; i < got; ++i, ++done)
-            convert(completions[i], wc[done]);
-        if (got < wanted)
-            break;
-    }
-    return done;
+    return ntbv_cq_poll(own<OwnCq>(cq)->own, n, reinterpret_cast<ntbv_wc *>(wc));
 }
 
 // ---- one completion at a time, of which the program reads what it wants

@@ -149,10 +149,10 @@ TEST_F(Connections, SayWhetherMoreHasComeAndWhetherItIsQuiet)
     EXPECT_FALSE(message.more);
     ports[1]->release();
     EXPECT_FALSE(ports[1]->receive(message));
-    EXPECT_TRUE(ports[1]->is_quiet());
+    EXPECT_TRUE(ports[1]->watch().is_quiet());
     ASSERT_TRUE(put(*ports[0], 8, 2));
     ASSERT_TRUE(put(*ports[0], 100, 3));
-    EXPECT_FALSE(ports[1]->is_quiet());
+    EXPECT_FALSE(ports[1]->watch().is_quiet());
     ASSERT_TRUE(ports[1]->receive(message));
     EXPECT_TRUE(message.more);
     ports[1]->release();
@@ -160,9 +160,9 @@ TEST_F(Connections, SayWhetherMoreHasComeAndWhetherItIsQuiet)
     EXPECT_FALSE(message.more);
     ports[1]->release();
     EXPECT_FALSE(ports[1]->receive(message));
-    EXPECT_TRUE(ports[1]->is_quiet());
+    EXPECT_TRUE(ports[1]->watch().is_quiet());
     ports[0]->close();
-    EXPECT_FALSE(ports[1]->is_quiet()) << "it says so";
+    EXPECT_FALSE(ports[1]->watch().is_quiet()) << "it says so";
     EXPECT_FALSE(ports[1]->receive(message));
     EXPECT_FALSE(ports[1]->alive());
 }

@@ -57,17 +57,17 @@ TEST(Loopback, SaysWhetherMoreHasComeAndWhetherItIsQuiet)
 {
     const auto loopback = Loopback::create(4096);
     Port &from = loopback->end(0), &to = loopback->end(1);
-    EXPECT_TRUE(to.is_quiet());
+    EXPECT_TRUE(to.watch().is_quiet());
     ASSERT_TRUE(put(from, 8, 1));
     ASSERT_TRUE(put(from, 8, 2));
-    EXPECT_FALSE(to.is_quiet());
+    EXPECT_FALSE(to.watch().is_quiet());
     for (const bool more : {true, false}) {
         Port::Incoming message;
         ASSERT_TRUE(to.receive(message));
         EXPECT_EQ(message.more, more);
         to.release();
     }
-    EXPECT_TRUE(to.is_quiet());
+    EXPECT_TRUE(to.watch().is_quiet());
     from.leave(77);
     EXPECT_EQ(to.left(), 77u);
     EXPECT_EQ(from.left(), 0u);
