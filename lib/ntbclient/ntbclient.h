@@ -17,11 +17,11 @@
  *      +- segment      memory that the other end of a connection of this machine maps as well
  *
  * Threads: any thread may make the calls of a client, its listeners and connections, with these
- * exceptions. Of one connection, one thread at a time sends (send, sendv, writable, arm and disarm
- * for NTBCLIENT_WRITABLE, shutdown), and one at a time receives (recv, recvv, view, readable,
- * monitor, arm and disarm for NTBCLIENT_READABLE); both may be at work at once. reset and close
- * exclude all other calls of the connection, detach all other calls of the client. ntbclient_wait()
- * counts as the calls of the events that it waits for.
+ * exceptions. Of one connection, one thread at a time sends (send, sendv, place, placed, writable,
+ * arm and disarm for NTBCLIENT_WRITABLE, shutdown), and one at a time receives (recv, recvv, view,
+ * readable, monitor, arm and disarm for NTBCLIENT_READABLE); both may be at work at once. reset and
+ * close exclude all other calls of the connection, detach all other calls of the client.
+ * ntbclient_wait() counts as the calls of the events that it waits for.
  *
  * fork(), while no thread is in a call: the state of a connection lies in memory that parent and
  * child share. Both may use it as two threads of one process may. Who is done with it first calls
@@ -515,6 +515,44 @@ ssize_t ntbclient_send(struct ntbclient_conn *conn, const void *data, size_t byt
 NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
                         uint32_t flags);
+
+/**
+ * Shows where the bytes that are sent next will lie in the ring, so that they can be put together
+ * there instead of being copied: as many as are known to have room, and follow each other in
+ * memory. The place holds until something is sent otherwise. The other end may read and change what
+ * is put there, but is to read nothing of it before ntbclient_placed().
+ *
+ * @param conn
+ *   A connection.
+ * @param bytes
+ *   So many are wanted: the room is looked for anew if fewer are known to have it.
+ * @param[out] data
+ *   The place of the first byte; set only if there is one. It is mapped until the connection is
+ *   closed.
+ * @return
+ *   The number of bytes, at least 1 and perhaps fewer than are wanted; else as ntbclient_send().
+ */
+NTBCLIENT_EXPERIMENTAL
+ssize_t ntbclient_place(struct ntbclient_conn *conn, size_t bytes, void **data);
+
+/**
+ * Sends bytes that were put where ntbclient_place() said.
+ *
+ * @param conn
+ *   A connection.
+ * @param bytes
+ *   Their number.
+ * @param flags
+ *   0 or NTBCLIENT_MORE.
+ * @return
+ *   bytes.
+ * @retval -EINVAL
+ *   There is no room for so many that is known, conn is NULL, or flags is invalid.
+ * @return
+ *   Else as ntbclient_send().
+ */
+NTBCLIENT_EXPERIMENTAL
+ssize_t ntbclient_placed(struct ntbclient_conn *conn, size_t bytes, uint32_t flags);
 
 /**
  * Receives bytes: copies them out of the ring, as many as there are.

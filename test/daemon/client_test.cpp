@@ -182,6 +182,50 @@ TEST_P(Clients, AreShownWhatIsNext)
     ntbclient_close(to);
 }
 
+TEST_P(Clients, PutBytesTogetherWhereTheyLieInTheRing)
+{
+    Pair pair(one, far(), options);
+    void *place = nullptr;
+    EXPECT_EQ(ntbclient_place(nullptr, 1, &place), -EINVAL);
+    EXPECT_EQ(ntbclient_place(pair.from, 1, nullptr), -EINVAL);
+    EXPECT_EQ(ntbclient_placed(nullptr, 1, 0), -EINVAL);
+    EXPECT_EQ(ntbclient_placed(pair.from, 1, ~0u), -EINVAL);
+    const uint32_t ring = info_of(pair.to).ring_bytes;
+    EXPECT_EQ(ntbclient_place(pair.from, 1, &place), static_cast<ssize_t>(ring));
+    EXPECT_EQ(ntbclient_placed(pair.from, ring + 1, 0), -EINVAL) << "no room";
+    // Round the ring, where less follows than is wanted, and some of it before the rest is shown.
+    std::vector<uint8_t> sent(ring / 3), got(sent.size());
+    uint8_t next = 0;
+    bool in_parts = false;
+    for (int i = 0; i < 20; i++) {
+        for (uint8_t &byte : sent)
+            byte = next++;
+        for (size_t done = 0; done < sent.size();) {
+            const size_t left = sent.size() - done;
+            const ssize_t room = ntbclient_place(pair.from, left, &place);
+            if (room == -EAGAIN)
+                continue; // those of the last turn have not come back yet
+            ASSERT_GT(room, 0);
+            const size_t n = std::min(left, static_cast<size_t>(room));
+            in_parts = in_parts || n < left;
+            memcpy(place, &sent[done], n);
+            ASSERT_EQ(ntbclient_placed(pair.from, n / 2, NTBCLIENT_MORE),
+                      static_cast<ssize_t>(n / 2));
+            ASSERT_EQ(ntbclient_placed(pair.from, n - n / 2, 0), static_cast<ssize_t>(n - n / 2));
+            done += n;
+        }
+        ASSERT_TRUE(await([&] { return ntbclient_readable(pair.to) == sent.size(); }));
+        EXPECT_EQ(ntbclient_recv(pair.to, got.data(), got.size(), 0),
+                  static_cast<ssize_t>(got.size()));
+        EXPECT_EQ(got, sent);
+    }
+    EXPECT_TRUE(in_parts);
+    ntbclient_close(pair.to);
+    EXPECT_TRUE(soon([&] { return ntbclient_place(pair.from, 1, &place) < 0; }));
+    EXPECT_LT(ntbclient_placed(pair.from, 1, 0), 0);
+    ntbclient_close(pair.from);
+}
+
 TEST_P(Clients, LookAtOneWordForWhatComes)
 {
     Pair pair(one, far(), options);

@@ -104,6 +104,39 @@ ssize_t ntbclient_send(struct ntbclient_conn *conn, const void *data, size_t byt
     return ntbclient_sendv(conn, &part, 1, flags);
 }
 
+ssize_t ntbclient_place(struct ntbclient_conn *conn, size_t bytes, void **data)
+{
+    if (conn == nullptr || data == nullptr)
+        return -EINVAL;
+    if (!conn_is_open(conn))
+        return not_open(conn);
+    if (const int ended = send_end(conn); ended != 0)
+        return ended;
+    Sender &sender = conn->end->sender;
+    if (sender.room(bytes) == 0)
+        return no_room(conn);
+    const auto place = sender.place();
+    *data = place.data();
+    return static_cast<ssize_t>(place.size());
+}
+
+ssize_t ntbclient_placed(struct ntbclient_conn *conn, size_t bytes, uint32_t flags)
+{
+    if (conn == nullptr || (flags & ~NTBCLIENT_MORE) != 0)
+        return -EINVAL;
+    if (!conn_is_open(conn))
+        return not_open(conn);
+    if (const int ended = send_end(conn); ended != 0)
+        return ended;
+    Sender &sender = conn->end->sender;
+    if (bytes > sender.place().size())
+        return -EINVAL;
+    sender.placed(bytes);
+    if ((flags & NTBCLIENT_MORE) == 0 && sender.publish())
+        conn_ring(conn, NTBCLIENT_READABLE);
+    return static_cast<ssize_t>(bytes);
+}
+
 ssize_t ntbclient_recvv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
                         uint32_t flags)
 {
@@ -134,7 +167,7 @@ ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, ui
     if (data == nullptr && flags == 0 && bytes != 0 && conn != nullptr && conn_is_open(conn) &&
         !conn->end->discards.load(std::memory_order_relaxed) &&
         bytes <= conn->end->receiver.readable()) {
-        if (conn->end->receiver.take(bytes))
+        if (conn->end->receiver.take(bytes)) [[unlikely]]
             conn_ring(conn, NTBCLIENT_WRITABLE);
         return static_cast<ssize_t>(bytes);
     }
@@ -146,9 +179,13 @@ ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data)
 {
     if (conn == nullptr || data == nullptr)
         return -EINVAL;
-    const ssize_t readable = find_readable(conn, 1);
-    if (readable <= 0)
-        return readable;
+    // What has come is there whatever else has become of the connection.
+    if (!conn_is_open(conn) || conn->end->discards.load(std::memory_order_relaxed) ||
+        (conn->end->receiver.readable() == 0 && conn->end->receiver.look() == 0)) {
+        const ssize_t readable = find_readable(conn, 1);
+        if (readable <= 0)
+            return readable;
+    }
     const auto view = conn->end->receiver.view();
     *data = view.data();
     return static_cast<ssize_t>(view.size());

@@ -24,8 +24,7 @@ public:
     size_t look()
     {
         const uint64_t word = load(lines_->published);
-        return ((word ^ known_) & count_mask) == 0 && (word & marks & ~marks_) == 0 ? readable()
-                                                                                    : learn(word);
+        return word == (known_ | marks_) ? readable() : learn(word);
     }
     /// The producer's cursor, and what it was when it was looked at last.
     const uint64_t &cursor() const { return lines_->published; }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace ntbc
 {
@@ -35,6 +36,18 @@ public:
         memcpy(data_ + at, from, first);
         if (first != bytes)
             memcpy(data_, static_cast<const uint8_t *>(from) + first, bytes - first);
+        store(sent_, (sent_ + bytes) & count_mask, std::memory_order_relaxed);
+    }
+    /// Where those would go that are put next: as many as are known free and follow each other in
+    /// memory.
+    std::span<uint8_t> place()
+    {
+        const uint64_t at = sent_ & (bytes_ - 1);
+        return {data_ + at, std::min<size_t>(bytes_ - outstanding(), bytes_ - at)};
+    }
+    /// They were put there by the caller: at most as many as are known free.
+    void placed(size_t bytes)
+    {
         store(sent_, (sent_ + bytes) & count_mask, std::memory_order_relaxed);
     }
     /// Shows the consumer all that was put. @return whether it sleeps and is to be woken

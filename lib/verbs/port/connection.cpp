@@ -52,12 +52,10 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     if (!port)
         return nullptr;
     const std::size_t quarter = info.ring_bytes / 4;
-    port->memory_.reset(new (std::nothrow) std::byte[line + 2 * quarter]);
+    port->memory_.reset(new (std::nothrow) std::byte[2 * quarter]);
     if (!port->memory_)
         return nullptr;
-    const auto at = reinterpret_cast<std::uintptr_t>(port->memory_.get());
-    port->out_ = port->memory_.get() + (line - at % line) % line;
-    port->in_ = port->out_ + quarter;
+    port->in_ = port->memory_.get() + quarter;
     port->next_ = port->in_;
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
     port->conn_ = conn;
@@ -71,17 +69,9 @@ Connection::~Connection()
 
 std::byte *Connection::reserve(std::uint32_t bytes)
 {
-    if (bytes > longest_)
-        return nullptr;
     const std::size_t wanted = footprint(bytes);
-    if (room_ < wanted) {
-        publish(); // what is kept takes room as well
-        room_ = ntbclient_writable(conn_);
-        if (room_ < wanted)
-            return nullptr;
-    }
-    if (kept_ + wanted > shown_at_once)
-        publish();
+    if (kept_ + wanted > std::min(room_, shown_at_once) && !make_room(bytes)) [[unlikely]]
+        return nullptr;
     std::byte *const message = out_ + kept_;
     // What fills the last line up, if all that is reserved is committed.
     if (wanted <= together)
@@ -90,9 +80,29 @@ std::byte *Connection::reserve(std::uint32_t bytes)
     return message + sizeof(Prefix);
 }
 
-// What does not go any more is lost with the connection, as receive() will find. A short message is
-// put together here, as one copy costs less than several places, and goes with those that follow it
-// at once: each time that something is shown, the line of the count goes to the other CPU and back.
+// Behind what is kept, after what is kept was shown, where the ring begins again, or, for one that
+// would lie in two pieces, in private memory.
+bool Connection::make_room(std::uint32_t bytes)
+{
+    const std::size_t wanted = footprint(bytes);
+    if (bytes > longest_)
+        return false;
+    publish();
+    if (room_ >= wanted && is_in_ring_)
+        return true;
+    void *place = nullptr;
+    const ssize_t found = ntbclient_place(conn_, wanted, &place);
+    is_in_ring_ = found >= static_cast<ssize_t>(wanted);
+    out_ = is_in_ring_ ? static_cast<std::byte *>(place) : memory_.get();
+    room_ = is_in_ring_                           ? static_cast<std::size_t>(found)
+            : ntbclient_writable(conn_) >= wanted ? wanted
+                                                  : 0;
+    return room_ != 0;
+}
+
+// A message is put together where it will lie in the ring, and short ones are shown with those that
+// follow at once: each time that something is shown, the line of the count goes to the other CPU
+// and back. What does not go any more is lost with the connection, as receive() will find.
 void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
 {
     std::byte *const message = out_ + kept_;
@@ -103,8 +113,7 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
     const Prefix prefix = {total, 0};
     std::memcpy(message, &prefix, sizeof(prefix));
     const std::size_t whole = footprint(total);
-    room_ -= whole;
-    if (whole <= together) {
+    if (whole <= together || n == 0) {
         for (int i = 0; i < n; ++i) {
             std::memcpy(message + head, parts[i].iov_base, parts[i].iov_len);
             head += parts[i].iov_len;
@@ -112,26 +121,38 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
         for (; head != padded_ && head < whole; ++head)
             message[head] = std::byte{0};
         kept_ += whole;
+        if (whole > together)
+            publish();
         return;
     }
+    kept_ += head;
+    const std::size_t rest = whole - head;
+    if (rest == 0)
+        return publish();
+    show(NTBCLIENT_MORE);
     static constexpr std::byte zeroes[line] = {};
-    iovec places[max_parts + 2] = {{out_, kept_ + head}};
-    std::copy_n(parts, n, places + 1);
-    places[n + 1] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
-    send(places, n + 2, kept_ + whole);
+    iovec places[max_parts + 1];
+    std::copy_n(parts, n, places);
+    places[n] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
+    if (ntbclient_sendv(conn_, places, n + 1, 0) != static_cast<ssize_t>(rest))
+        room_ = 0;
+    out_ += rest;
+    room_ -= std::min(room_, rest);
 }
 
 void Connection::publish()
 {
-    const iovec place = {out_, kept_};
     if (kept_ != 0)
-        send(&place, 1, kept_);
+        show(0);
 }
 
-void Connection::send(const iovec *places, int n, std::size_t bytes)
+// @param flags  of the client library
+void Connection::show(std::uint32_t flags)
 {
-    if (ntbclient_sendv(conn_, places, n, 0) != static_cast<ssize_t>(bytes))
-        room_ = 0;
+    const ssize_t sent = is_in_ring_ ? ntbclient_placed(conn_, kept_, flags)
+                                     : ntbclient_send(conn_, out_, kept_, flags);
+    room_ = sent == static_cast<ssize_t>(kept_) ? room_ - kept_ : 0;
+    out_ += kept_;
     kept_ = 0;
 }
 

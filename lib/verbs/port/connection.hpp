@@ -59,16 +59,18 @@ private:
     Connection() = default;
     bool begin(const std::byte *at);
     void collect();
-    void send(const iovec *places, int n, std::size_t bytes);
+    bool make_room(std::uint32_t bytes);
+    void show(std::uint32_t flags);
 
     ntbclient_conn *conn_ = nullptr;
     std::uint32_t longest_ = 0;
     bool ended_ = false; // and nothing more has arrived
     bool closed_ = false;
-    std::size_t room_ = 0; // at least so many bytes can be sent
     std::unique_ptr<std::byte[]> memory_;
     std::byte *out_ = nullptr; // short messages that are not sent yet, then the one being filled in
     std::size_t kept_ = 0;     // bytes of the former
+    std::size_t room_ = 0;     // of both, and of what may follow
+    bool is_in_ring_ = false;  // out_ is where they will lie; else in private memory
     std::size_t padded_ = 0;   // of the latter: behind so many there are zeroes; 0: unknown
     // The message that is being received. It is taken apart in the ring if it lies there in one
     // piece; else a private copy is collected, in_.
