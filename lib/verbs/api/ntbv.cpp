@@ -275,9 +275,13 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
     {
         const Call call(engine.lock());
         engine.begin_call();
-        if (cq->queue.empty())
+        if (cq->queue.empty()) {
+            cq->queue.lend(n, wc);
             is_tired = engine.poll();
-        taken = cq->queue.take(n, wc);
+            taken = cq->queue.give_back(wc);
+        } else {
+            taken = cq->queue.take(n, wc);
+        }
         if (taken > 0)
             engine.end_poll(wc[taken - 1]);
         else if (cq->queue.overrun())

@@ -26,14 +26,32 @@ public:
     /// @retval false the queue has overrun, now or before: the completion is lost
     bool push(const ntbv_wc &completion, bool solicited)
     {
-        if (overrun_ || head_ - tail_ == entries_) {
+        if (lent_ != lent_end_) {
+            *lent_++ = completion;
+        } else if (overrun_ || head_ - tail_ == entries_) {
             overrun_ = true;
             return false;
+        } else {
+            ring_[head_++ & mask_] = completion;
         }
-        ring_[head_++ & mask_] = completion;
         if (armed_ != Armed::No)
             report(solicited || completion.status != NTBV_SUCCESS);
         return true;
+    }
+    /// Of an empty queue: what is pushed goes there first, until give_back(). So a completion that
+    /// was just put together is not copied, which has to wait until the stores of its fields are
+    /// done.
+    void lend(int n, ntbv_wc *completions)
+    {
+        lent_ = completions;
+        lent_end_ = completions + (overrun_ ? 0 : std::max(n, 0));
+    }
+    /// @return completions that went there
+    int give_back(const ntbv_wc *completions)
+    {
+        const auto given = static_cast<int>(lent_ - completions);
+        lent_ = lent_end_ = nullptr;
+        return given;
     }
     /// @return completions taken
     int take(int n, ntbv_wc *completions)
@@ -66,6 +84,7 @@ private:
     void report(bool counts);
 
     Lazy<ntbv_wc> ring_;
+    ntbv_wc *lent_ = nullptr, *lent_end_ = nullptr;
     std::uint32_t mask_ = 0;
     std::uint32_t entries_ = 0;
     std::uint32_t head_ = 0, tail_ = 0;

@@ -46,6 +46,34 @@ protected:
     CompletionQueue queue_;
 };
 
+TEST_F(CompletionQueueTest, FillsWhatIsLentToItFirst)
+{
+    std::array<ntbv_wc, 2> lent;
+    queue_.arm(false);
+    queue_.lend(2, lent.data());
+    for (std::uint64_t i = 1; i <= 7; ++i)
+        EXPECT_TRUE(push(i));
+    EXPECT_EQ(events(), 1);
+    EXPECT_EQ(queue_.give_back(lent.data()), 2);
+    EXPECT_EQ(lent[0].id, 1u);
+    EXPECT_EQ(lent[1].id, 2u);
+    for (std::uint64_t i = 3; i <= 7; ++i)
+        EXPECT_EQ(take(), i);
+    for (const int n : {0, -1}) {
+        queue_.lend(n, lent.data());
+        EXPECT_TRUE(push(8));
+        EXPECT_EQ(queue_.give_back(lent.data()), 0);
+        EXPECT_EQ(take(), 8u);
+    }
+    for (int i = 0; i < 6; ++i)
+        EXPECT_EQ(push(9), i < 5);
+    while (take() != 0) {
+    }
+    queue_.lend(2, lent.data());
+    EXPECT_FALSE(push(10)) << "it has overrun before";
+    EXPECT_EQ(queue_.give_back(lent.data()), 0);
+}
+
 TEST_F(CompletionQueueTest, HoldsWhatItWasMadeForAndGivesItInOrder)
 {
     std::array<ntbv_wc, 8> taken;
