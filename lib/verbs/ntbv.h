@@ -155,7 +155,10 @@ struct ntbv_bind {
     unsigned access;     /**< of ntbv_access, what peers may do */
 };
 
-/** A request. Copied by the post, with its list of pieces. */
+/**
+ * A request. Copied by the post, with its list of pieces. It begins as one of the public interface
+ * does: nothing behind imm is read of a SEND of a connected queue pair.
+ */
 struct ntbv_send_wr {
     uint64_t id;
     const struct ntbv_send_wr *next;

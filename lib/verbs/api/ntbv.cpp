@@ -461,7 +461,5 @@ int ntbv_qp_post_send_all(ntbv_qp *qp, const ntbv_send_wr *wr)
 int ntbv_qp_post_recv(ntbv_qp *qp, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
 {
     const Call call(qp->engine->lock());
-    const int error = qp->engine->post_recv(*qp, wr, bad);
-    qp->engine->hand_over();
-    return error;
+    return qp->engine->post_recv(*qp, wr, bad);
 }

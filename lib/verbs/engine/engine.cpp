@@ -22,10 +22,9 @@ std::uint64_t monotonic(void *)
            static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// What one drive does at most, for each link and each turn of a queue pair.
+// What one drive does at most for each link.
 constexpr int messages_of_a_drive = 64;
 constexpr std::uint32_t pairs_of_a_drive = 64;
-constexpr std::uint32_t packets_of_a_turn = 16;
 // Nanoseconds between two looks at a program that polls, and polls that make it one.
 constexpr std::uint64_t nap = 1000000;
 constexpr std::uint64_t polls_of_a_nap = 64;
@@ -105,6 +104,7 @@ Link *Engine::free_link(Address peer)
         if (pairs_[slot] && pairs_[slot]->link == lost)
             pairs_[slot]->link = nullptr;
     lost->address = peer;
+    lost->bit = std::uint64_t{1} << (lost - links_);
     return lost;
 }
 
@@ -113,7 +113,7 @@ void Engine::leave_ports()
     stir();
     for (std::uint32_t i = 0; i < n_links_; ++i) {
         forget_direct(links_[i]);
-        links_[i].fresh.unlink();
+        fresh_ &= ~links_[i].bit;
         links_[i].state = Link::State::Down;
         links_[i].has_words = false;
         links_[i].worded = nullptr;
@@ -387,23 +387,6 @@ void Engine::rouse()
 
 // ---- serving
 
-// Answers first: they are bounded, and the peer waits for them.
-Engine::Turn Engine::serve(Pair &pair)
-{
-    Turn turn;
-    if (!send_lone(pair, turn)) {
-        std::uint32_t budget = packets_of_a_turn;
-        turn = send_answers(pair, budget);
-        if (turn == Turn::Done)
-            turn = send_requests(pair, budget);
-    }
-    if (turn == Turn::Done && pair.receive.owes_ack) // none went that it could ride on
-        turn = send_ack(pair);
-    if (pair.overrun && pair.attr.state != NTBV_ERR)
-        to_error(pair);
-    return turn;
-}
-
 bool Engine::greet(Link &link)
 {
     std::byte *message = link.port->reserve(sizeof(Header) + sizeof(Hello));
@@ -544,7 +527,7 @@ void Engine::lose(Link &link)
     stir();
     if (link.state == Link::State::Up)
         take_word(link);
-    link.fresh.unlink();
+    fresh_ &= ~link.bit;
     if (link.port)
         link.port->close();
     link.state = Link::State::Down;

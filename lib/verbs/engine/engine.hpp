@@ -3,6 +3,7 @@
 #define NTB_VERBS_ENGINE_ENGINE_HPP
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,8 +45,8 @@ struct Link {
     std::uint32_t payload = 0;    // most bytes of one message
     std::uint32_t notes_head = 0, notes_tail = 0;
     Note notes[max_notes];
+    std::uint64_t bit = 0; // in Engine::fresh_
     Hook<Pair> work;
-    Hook<Link> fresh{this}; // has messages that are not published
 };
 
 /// A datagram whose peer is still sought. It is complete: what becomes of one is not reported.
@@ -176,14 +177,30 @@ public:
     std::uint64_t count(ntbv_count which) const { return counts_[which]; }
     Hook<Engine> direct_engines{this}; // of this process
 
+    // ---- posting.cpp
+    int post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad);
+    int post_send_all(Pair &pair, const ntbv_send_wr *wr);
+
     // ---- pairs.cpp
     /// @retval -ENOSPC no number is free
     int enter(Pair &pair);
     void leave(Pair &pair);
     int modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask);
-    int post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad);
-    int post_send_all(Pair &pair, const ntbv_send_wr *wr);
-    int post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad);
+    int post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
+    {
+        int error = 0;
+        for (; wr; wr = wr->next) {
+            error =
+                pair.srq || pair.attr.state == NTBV_RESET ? -EINVAL : pair.receive.queue.post(*wr);
+            if (error != 0) {
+                *bad = wr;
+                break;
+            }
+        }
+        if (pair.attr.state == NTBV_ERR || pair.receive.starves) [[unlikely]]
+            use_posted(pair);
+        return error;
+    }
     int post_srq(ntbv_srq &srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad);
 
 private:
@@ -267,25 +284,25 @@ private:
         if (pair.link && pair.link->state != Link::State::Down)
             add_work(*pair.link, pair);
     }
-    Turn serve(Pair &pair);
     /// Of what was reserved, and parts behind it. The peer sees it when the burst ends.
     void commit(Link &link, std::uint32_t bytes, const Places &places)
     {
         link.port->commit(bytes, places.at, places.n);
-        fresh_.append(link.fresh);
+        fresh_ |= link.bit;
     }
     void commit(Link &link, std::uint32_t bytes)
     {
         link.port->commit(bytes);
-        fresh_.append(link.fresh);
+        fresh_ |= link.bit;
     }
     void publish()
     {
-        while (Link *link = fresh_.first()) {
-            link->fresh.unlink();
-            link->port->publish();
-            if (link->worded && !link->worded->receive.owes_ack)
-                take_back_word(*link);
+        while (fresh_ != 0) {
+            Link &link = links_[std::countr_zero(fresh_)];
+            fresh_ &= ~link.bit;
+            link.port->publish();
+            if (link.worded && !link.worded->receive.owes_ack)
+                take_back_word(link);
         }
     }
     // What it said has gone.
@@ -298,9 +315,6 @@ private:
     bool send_plain(Link &link, const Header &header);
 
     // ---- pairs.cpp
-    int enqueue(Pair &pair, const ntbv_send_wr &wr);
-    int make_binding(ntbv_bind *bind, Binding &binding);
-    void start_posted(Pair &pair);
     // Inline, so that a completion is built where it lies: who copies one that was just put
     // together waits until the stores of its fields are done.
     void push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited)
@@ -320,6 +334,7 @@ private:
     void flush_receive(Pair &pair);
     void reset(Pair &pair);
     void abandon(Pair &pair);
+    void use_posted(Pair &pair);
     void starved_is_ready(Pair &pair);
 
     // ---- direct.cpp
@@ -347,10 +362,16 @@ private:
     Way go_directly(Pair &pair, Request &request);
     bool post_directly(Pair &pair, const ntbv_send_wr &wr);
 
-    // ---- requester.cpp
-    Turn send_requests(Pair &pair, std::uint32_t &budget);
+    // ---- posting.cpp
+    Turn serve(Pair &pair);
     static bool is_lone_send(Pair &pair);
     bool send_lone(Pair &pair, Turn &turn);
+    int enqueue(Pair &pair, const ntbv_send_wr &wr);
+    int make_binding(ntbv_bind *bind, Binding &binding);
+    void start_posted(Pair &pair);
+
+    // ---- requester.cpp
+    Turn send_requests(Pair &pair, std::uint32_t &budget);
     bool execute_local(Pair &pair);
     static bool is_fenced(const Pair &pair, const Request &request);
     Turn send_piece(Pair &pair, Request &request);
@@ -358,8 +379,21 @@ private:
     bool transmit_datagram(Pair &pair, Request &request, Link &link);
     bool keep_datagram(Pair &pair, Request &request, Link &link);
     Turn send_read(Pair &pair, Request &request);
-    static void first_sent(Pair &pair);
-    static void started(Pair &pair);
+    // Something of `next` has gone, for the first time.
+    static void first_sent(Pair &pair)
+    {
+        ++pair.send.high;
+        ++pair.send.next_seq;
+    }
+    // The last message of `next` has gone.
+    static void started(Pair &pair)
+    {
+        auto &send = pair.send;
+        send.offset = 0;
+        ++send.next;
+        if (static_cast<std::int32_t>(send.next - send.high) > 0)
+            send.high = send.next;
+    }
     bool may_start(Pair &pair, Request &request);
     void halt(Pair &pair, Request &request, ntbv_status status);
     void fail_oldest(Pair &pair, ntbv_status status);
@@ -384,7 +418,22 @@ private:
     Turn send_answers(Pair &pair, std::uint32_t &budget);
     Turn send_answer(Pair &pair, Answer &answer);
     Turn send_ack(Pair &pair);
-    void give_ride(Pair &pair, Header &header);
+    // An acknowledgement rides on a request, unless an answer has to go before it.
+    void give_ride(Pair &pair, std::uint8_t &flags, std::uint32_t &ack)
+    {
+        auto &receive = pair.receive;
+        if (answerer_ == &pair) {
+            answerer_ = nullptr;
+            if (receive.answered != answers_of_a_habit)
+                ++receive.answered;
+        }
+        if (receive.owes_ack && receive.answers_head == receive.answers_tail && !receive.owes_nak &&
+            !receive.owes_rnr) {
+            flags |= flag::ack;
+            ack = receive.expected - 1;
+            receive.owes_ack = false;
+        }
+    }
     void acknowledge(Pair &pair);
     void end_turn();
     void end_turn_now();
@@ -434,7 +483,8 @@ private:
     Pair *answerer_ = nullptr;
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
-    Hook<Link> fresh_;
+    std::uint64_t fresh_ = 0; // links with messages that are not published
+    static_assert(NTBV_MAX_LINKS <= 64);
     // The words of the ports, while nothing is to be done: no link greets or has work, none waits
     // for a time or a channel. Whatever changes that calls stir(). Were it forgotten somewhere, the
     // poll that goes the whole way would find it.

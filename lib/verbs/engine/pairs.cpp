@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The life of a queue pair: states, posts, completions, errors.
+// The life of a queue pair: states, receives, completions, errors.
 #include <cerrno>
 
 #include "engine/engine.hpp"
@@ -9,15 +9,6 @@ namespace ntb::verbs
 {
 namespace
 {
-
-bool fits(ntbv_qp_type type, const ntbv_send_wr &wr)
-{
-    if (type == NTBV_UC)
-        return wr.opcode < NTBV_READ || wr.opcode == NTBV_LOCAL_INV || wr.opcode == NTBV_BIND_MW;
-    if (type == NTBV_UD)
-        return wr.opcode == NTBV_SEND || wr.opcode == NTBV_SEND_IMM;
-    return true;
-}
 
 // Of a connected queue pair.
 Address peer_of(const ntbv_qp_attr &attr)
@@ -106,124 +97,14 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
     return 0;
 }
 
-int Engine::enqueue(Pair &pair, const ntbv_send_wr &wr)
+// Receives of a queue pair that has waited for one, or is in error.
+void Engine::use_posted(Pair &pair)
 {
-    constexpr unsigned flags = NTBV_FENCE | NTBV_SIGNALED | NTBV_SOLICITED | NTBV_INLINE;
-    auto &send = pair.send;
-    if (pair.attr.state < NTBV_RTS || !fits(pair.type, wr) || (wr.flags & ~flags) != 0)
-        return -EINVAL;
-    if (wr.opcode > NTBV_SEND_INV)
-        return -EOPNOTSUPP;
-    if (send.head - send.done == send.queue.size())
-        return -ENOMEM;
-    const int error = send.queue.put(send.head, wr);
-    if (error != 0)
-        return error;
-    Request &request = send.queue[send.head];
-    const bool is_atomic = wr.opcode == NTBV_CMP_SWP || wr.opcode == NTBV_FETCH_ADD;
-    if ((is_atomic && request.bytes != 8) || (pair.type == NTBV_UD && request.bytes > NTBV_UD_MTU))
-        return -EINVAL;
-    if (wr.opcode == NTBV_BIND_MW) {
-        Binding binding;
-        const int no_binding = make_binding(wr.bind, binding);
-        if (no_binding != 0)
-            return no_binding;
-        send.queue.put_binding(send.head, binding);
-    }
-    ++send.head;
-    return 0;
-}
-
-// What is wrong by itself. What depends on regions and states is found when it is its turn.
-int Engine::make_binding(ntbv_bind *bind, Binding &binding)
-{
-    // The right to write locally is said by programs, and no one uses a window locally.
-    constexpr unsigned known = NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ |
-                               NTBV_REMOTE_ATOMIC | NTBV_ZERO_BASED;
-    if (!bind || !bind->mw || bind->mw->pd->engine != this || (bind->access & ~known) != 0)
-        return -EINVAL;
-    const ntbv_mw &window = *bind->mw;
-    if (window.type == NTBV_MW_2 && !keys_.may_have(window.window, bind->key))
-        return -EINVAL;
-    if (window.type == NTBV_MW_1) {
-        const std::uint32_t key = keys_.renew(window.window);
-        if (key == 0)
-            return -ENOMEM;
-        bind->key = key;
-    }
-    binding = {window.window, bind->key,    bind->region_key,
-               bind->address, bind->length, bind->access};
-    return 0;
-}
-
-int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
-{
-    int error = 0;
-    for (; wr; wr = wr->next) {
-        if (post_directly(pair, *wr))
-            continue;
-        error = enqueue(pair, *wr);
-        if (error != 0) {
-            *bad = wr;
-            break;
-        }
-    }
-    start_posted(pair);
-    return error;
-}
-
-int Engine::post_send_all(Pair &pair, const ntbv_send_wr *wr)
-{
-    const std::uint32_t head = pair.send.head;
-    for (; wr; wr = wr->next) {
-        const int error = enqueue(pair, *wr);
-        if (error != 0) {
-            pair.send.head = head;
-            return error;
-        }
-    }
-    start_posted(pair);
-    return 0;
-}
-
-void Engine::start_posted(Pair &pair)
-{
-    auto &send = pair.send;
-    if (pair.attr.state == NTBV_ERR || pair.attr.state == NTBV_SQE) {
-        flush_send(pair);
-    } else if (!pair.work.linked() && send.next != send.head) {
-        // Behind those that wait for room, unless it needs none.
-        if (pair.link && !pair.link->work.empty() && !send.queue[send.next].is_local()) {
-            has_work(pair);
-        } else {
-            const Turn turn = serve(pair);
-            if (turn != Turn::Done && !pair.work.linked()) {
-                if (pair.link)
-                    has_work(pair);
-                else if (Link *link = link_to(send.queue[send.next].peer()))
-                    add_work(*link, pair);
-            }
-        }
-    }
-    if (answerer_)
-        end_turn_now(); // that was no answer
-}
-
-int Engine::post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
-{
-    int error = 0;
-    for (; wr; wr = wr->next) {
-        error = pair.srq || pair.attr.state == NTBV_RESET ? -EINVAL : pair.receive.queue.post(*wr);
-        if (error != 0)
-            break;
-    }
-    if (wr)
-        *bad = wr;
     if (pair.attr.state == NTBV_ERR)
         flush_receive(pair);
-    else if (pair.receive.starves && pair.receive.queue.count() != 0)
+    else if (pair.receive.queue.count() != 0)
         starved_is_ready(pair);
-    return error;
+    hand_over();
 }
 
 int Engine::post_srq(ntbv_srq &srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)

@@ -2,7 +2,6 @@
 // What a queue pair asks of its peer, and what the peer answers.
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "engine/engine.hpp"
 
@@ -27,26 +26,18 @@ std::uint64_t timeout_of(const Pair &pair)
     return pair.attr.timeout == 0 ? default_timeout : std::uint64_t{4096} << pair.attr.timeout;
 }
 
-std::uint32_t wc_opcode(const Request &request)
-{
-    switch (request.opcode) {
-    case NTBV_WRITE:
-    case NTBV_WRITE_IMM:
-        return NTBV_WC_WRITE;
-    case NTBV_READ:
-        return NTBV_WC_READ;
-    case NTBV_CMP_SWP:
-        return NTBV_WC_CMP_SWP;
-    case NTBV_FETCH_ADD:
-        return NTBV_WC_FETCH_ADD;
-    case NTBV_LOCAL_INV:
-        return NTBV_WC_LOCAL_INV;
-    case NTBV_BIND_MW:
-        return NTBV_WC_BIND_MW;
-    default:
-        return NTBV_WC_SEND;
-    }
-}
+// By opcode of the request.
+constexpr std::uint8_t wc_opcodes[] = {
+    NTBV_WC_WRITE,   NTBV_WC_WRITE,     NTBV_WC_SEND,      NTBV_WC_SEND,    NTBV_WC_READ,
+    NTBV_WC_CMP_SWP, NTBV_WC_FETCH_ADD, NTBV_WC_LOCAL_INV, NTBV_WC_BIND_MW, NTBV_WC_SEND};
+static_assert(wc_opcodes[NTBV_WRITE_IMM] == NTBV_WC_WRITE &&
+              wc_opcodes[NTBV_SEND] == NTBV_WC_SEND && wc_opcodes[NTBV_SEND_IMM] == NTBV_WC_SEND &&
+              wc_opcodes[NTBV_READ] == NTBV_WC_READ &&
+              wc_opcodes[NTBV_CMP_SWP] == NTBV_WC_CMP_SWP &&
+              wc_opcodes[NTBV_FETCH_ADD] == NTBV_WC_FETCH_ADD &&
+              wc_opcodes[NTBV_LOCAL_INV] == NTBV_WC_LOCAL_INV &&
+              wc_opcodes[NTBV_BIND_MW] == NTBV_WC_BIND_MW &&
+              wc_opcodes[NTBV_SEND_INV] == NTBV_WC_SEND && sizeof(wc_opcodes) == NTBV_SEND_INV + 1);
 
 Kind kind_of(const Request &request)
 {
@@ -62,18 +53,10 @@ Kind kind_of(const Request &request)
     }
 }
 
-// Of what a request says in its first message and in all others.
-std::uint8_t flags_of(const Request &request)
-{
-    return static_cast<std::uint8_t>(((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
-                                     (request.has_imm() ? flag::immediate : 0) |
-                                     (request.opcode == NTBV_SEND_INV ? flag::invalidate : 0));
-}
-
 Header datagram_header(const Pair &pair, const Request &request)
 {
     return {.kind = Kind::Send,
-            .flags = static_cast<std::uint8_t>(flag::last | flags_of(request)),
+            .flags = static_cast<std::uint8_t>(flag::last | request.wire_flags()),
             .to = request.qpn & qpn_mask,
             .from = pair.number,
             .bytes = request.bytes,
@@ -136,23 +119,6 @@ Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
         --budget;
     }
     return Turn::Done;
-}
-
-// Whether the request that is next is a SEND that goes in one message, nothing waits before it, and
-// no answer is owed but an acknowledgement. Of a queue pair of which something was posted.
-inline bool Engine::is_lone_send(Pair &pair)
-{
-    const auto &send = pair.send;
-    const auto &receive = pair.receive;
-    const Link *const link = pair.link;
-    if (pair.attr.state != NTBV_RTS || pair.type == NTBV_UD || send.head - send.next != 1 ||
-        send.next != send.high || send.halted || pair.timer.linked() || !link ||
-        link->state != Link::State::Up || receive.owes_nak || receive.owes_rnr ||
-        receive.owes_ready || receive.asks_for != 0 || receive.answers_head != receive.answers_tail)
-        return false;
-    const Request &request = pair.send.queue[send.next];
-    return (request.opcode == NTBV_SEND || request.opcode == NTBV_SEND_IMM) &&
-           (request.flags & NTBV_FENCE) == 0 && request.bytes <= link->payload;
 }
 
 // The request that is next. One that was executed is not when what is before it is sent again.
@@ -225,59 +191,6 @@ bool Engine::gather(const Pair &pair, Request &request, std::uint32_t offset, st
         [&](const std::byte *part, std::uint32_t length) { places.add(part, length); });
 }
 
-// From one place, and short, it is put together where the port has room for it; else, and if its
-// memory is not there, it goes as any other.
-bool Engine::send_lone(Pair &pair, Turn &turn)
-{
-    if (!is_lone_send(pair))
-        return false;
-    auto &send = pair.send;
-    Request &request = send.queue[send.next];
-    send.detours = 0;
-    turn = Turn::Done;
-    const std::byte *data = nullptr;
-    if (request.bytes != 0 && request.bytes <= most_of_a_lone_send) {
-        const ntbv_sge &piece = *request.pieces();
-        if (request.is_inline())
-            data = request.data();
-        else if (request.n_sge == 1)
-            data = keys_.find(piece.key, pair.pd->id, piece.address, request.bytes, 0);
-    }
-    if (!data) {
-        turn = send_piece(pair, request);
-        return true;
-    }
-    const auto whole = static_cast<std::uint32_t>(sizeof(Header)) + request.bytes;
-    std::byte *const message = pair.link->port->reserve(whole);
-    if (!message) {
-        turn = Turn::Full;
-        return true;
-    }
-    request.seq = send.next_seq;
-    Header &header =
-        *new (message) Header{.kind = Kind::Send,
-                              .flags = static_cast<std::uint8_t>(flag::last | flags_of(request)),
-                              .attempt = send.attempt,
-                              .to = pair.attr.dest_qpn,
-                              .from = pair.number,
-                              .seq = request.seq,
-                              .bytes = request.bytes,
-                              .offset = 0,
-                              .total = request.bytes,
-                              .value = request.imm,
-                              .key = 0,
-                              .ack = 0,
-                              .address = 0};
-    give_ride(pair, header);
-    std::memcpy(message + sizeof(header), data, request.bytes);
-    commit(*pair.link, whole);
-    first_sent(pair);
-    started(pair);
-    if (pair.type == NTBV_UC)
-        retire(pair);
-    return true;
-}
-
 Engine::Turn Engine::send_piece(Pair &pair, Request &request)
 {
     auto &send = pair.send;
@@ -292,7 +205,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
         request.seq = send.next_seq;
     Header header = {.kind = kind_of(request),
                      .flags =
-                         static_cast<std::uint8_t>((last ? flag::last : 0) | flags_of(request) |
+                         static_cast<std::uint8_t>((last ? flag::last : 0) | request.wire_flags() |
                                                    (last && asks(pair, request) ? flag::ask : 0)),
                      .attempt = send.attempt,
                      .to = pair.attr.dest_qpn,
@@ -309,7 +222,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
         halt(pair, request, NTBV_LOC_PROT_ERR);
         return Turn::Done;
     }
-    give_ride(pair, header);
+    give_ride(pair, header.flags, header.ack);
     std::memcpy(message, &header, sizeof(header));
     commit(link, sizeof(header), places);
     if (send.next == send.high)
@@ -409,7 +322,7 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
         .total = request.bytes,
         .key = request.key,
         .address = request.address};
-    give_ride(pair, header);
+    give_ride(pair, header.flags, header.ack);
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), operands, bytes);
     commit(*pair.link, static_cast<std::uint32_t>(sizeof(Header)) + bytes);
@@ -419,23 +332,6 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
     }
     started(pair);
     return Turn::Done;
-}
-
-// Something of `next` has gone, for the first time.
-void Engine::first_sent(Pair &pair)
-{
-    ++pair.send.high;
-    ++pair.send.next_seq;
-}
-
-// The last message of `next` has gone.
-void Engine::started(Pair &pair)
-{
-    auto &send = pair.send;
-    send.offset = 0;
-    ++send.next;
-    if (static_cast<std::int32_t>(send.next - send.high) > 0)
-        send.high = send.next;
 }
 
 // It completes with this error once all before it are complete.
@@ -479,7 +375,7 @@ void Engine::retire_one(Pair &pair)
         push(pair, *pair.send_cq,
              {.id = request.id,
               .status = NTBV_SUCCESS,
-              .opcode = wc_opcode(request),
+              .opcode = wc_opcodes[request.opcode],
               .bytes = request.bytes,
               .qpn = pair.number},
              false);

@@ -66,23 +66,6 @@ Engine::Turn Engine::send_ack(Pair &pair)
     return Turn::Done;
 }
 
-// An acknowledgement rides on a request, unless an answer has to go before it.
-void Engine::give_ride(Pair &pair, Header &header)
-{
-    auto &receive = pair.receive;
-    if (answerer_ == &pair) {
-        answerer_ = nullptr;
-        receive.answered =
-            std::min(static_cast<std::uint8_t>(receive.answered + 1), answers_of_a_habit);
-    }
-    if (receive.owes_ack && receive.answers_head == receive.answers_tail && !receive.owes_nak &&
-        !receive.owes_rnr) {
-        header.flags |= flag::ack;
-        header.ack = receive.expected - 1;
-        receive.owes_ack = false;
-    }
-}
-
 // Whether an acknowledgement may be kept back: none of another queue pair is, the peer may have it
 // before all else that is owed, and if no answer comes the service is back within a millisecond.
 inline bool Engine::may_hold(const Pair &pair) const

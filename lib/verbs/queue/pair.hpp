@@ -131,6 +131,8 @@ struct ntbv_qp {
         ntb::verbs::Lazy<ntb::verbs::Answer> answers;
         std::uint32_t answers_head = 0, answers_tail = 0;
         bool owes_nak = false, owes_rnr = false, owes_ready = false, owes_ack = false;
+        /// But for the acknowledgement and what `answers` has.
+        bool owes_more() const { return owes_nak | owes_rnr | owes_ready | (asks_for != 0); }
         std::uint32_t nak_code = 0;
         std::uint16_t attempt = 0;     // of the last request
         std::uint16_t rnr_attempt = 0; // of the one that is to wait

@@ -2,7 +2,6 @@
 #include "queue/receives.hpp"
 
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 namespace ntb::verbs
@@ -20,26 +19,6 @@ bool Receives::create(std::uint32_t n, std::uint32_t max_sge)
     size_ = n;
     max_sge_ = max_sge;
     return true;
-}
-
-int Receives::post(const ntbv_recv_wr &wr)
-{
-    const auto n_sge = static_cast<std::uint32_t>(wr.n_sge);
-    if (n_sge > max_sge_)
-        return -EINVAL;
-    if (count() == size_)
-        return -ENOMEM;
-    Receive *receive = at(head_);
-    std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < n_sge; ++i) {
-        receive->sge[i] = wr.sge[i];
-        bytes += wr.sge[i].length;
-    }
-    receive->id = wr.id;
-    receive->bytes = bytes;
-    receive->n_sge = n_sge;
-    ++head_;
-    return 0;
 }
 
 bool Receives::take(Receive &receive)

@@ -2,6 +2,7 @@
 #ifndef NTB_VERBS_QUEUE_RECEIVES_HPP
 #define NTB_VERBS_QUEUE_RECEIVES_HPP
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,7 +26,25 @@ class Receives
 public:
     bool create(std::uint32_t n, std::uint32_t max_sge);
     /// @return 0, -EINVAL too many pieces, -ENOMEM full
-    int post(const ntbv_recv_wr &wr);
+    int post(const ntbv_recv_wr &wr)
+    {
+        const auto n_sge = static_cast<std::uint32_t>(wr.n_sge);
+        if (n_sge > max_sge_)
+            return -EINVAL;
+        if (count() == size_)
+            return -ENOMEM;
+        Receive *receive = at(head_);
+        std::uint64_t bytes = 0;
+        for (std::uint32_t i = 0; i < n_sge; ++i) {
+            receive->sge[i] = wr.sge[i];
+            bytes += wr.sge[i].length;
+        }
+        receive->id = wr.id;
+        receive->bytes = bytes;
+        receive->n_sge = n_sge;
+        ++head_;
+        return 0;
+    }
     bool take(Receive &receive);
     /// The next one, which has as many pieces as it says. NULL: there is none.
     const Receive *next() const { return head_ == tail_ ? nullptr : at(tail_); }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 namespace ntb::verbs
@@ -25,49 +24,13 @@ bool Requests::create(std::uint32_t n, std::uint32_t max_sge, std::uint32_t max_
     return true;
 }
 
-int Requests::put(std::uint32_t number, const ntbv_send_wr &wr)
+void Requests::gather(const ntbv_sge *sge, std::uint32_t n_sge, std::byte *to)
 {
-    const bool is_local = wr.opcode == NTBV_LOCAL_INV || wr.opcode == NTBV_BIND_MW;
-    const auto n_sge = is_local ? 0 : static_cast<std::uint32_t>(wr.n_sge);
-    const ntbv_sge *sge = wr.sge;
-    std::uint64_t bytes = 0;
-    if (n_sge > NTBV_MAX_SGE)
-        return -EINVAL;
-    for (std::uint32_t i = 0; i < n_sge; ++i)
-        bytes += sge[i].length;
-    const bool is_inline = (wr.flags & NTBV_INLINE) != 0;
-    const bool has_data = wr.opcode < NTBV_READ || wr.opcode == NTBV_SEND_INV;
-    if (is_inline ? bytes > max_inline_ || !has_data : n_sge > max_sge_ || bytes > NTBV_MAX_MESSAGE)
-        return -EINVAL;
-    Request &request = (*this)[number];
-    request = {.id = wr.id,
-               .address = wr.remote_address,
-               .compare_add = wr.compare_add,
-               .swap = wr.swap,
-               .bytes = static_cast<std::uint32_t>(bytes),
-               .key = wr.remote_key,
-               .imm = wr.imm,
-               .seq = 0,
-               .qpn = wr.remote_qpn,
-               .qkey = wr.remote_qkey,
-               .lid = wr.remote_lid,
-               .opcode = static_cast<std::uint8_t>(wr.opcode),
-               .flags = static_cast<std::uint8_t>(wr.flags),
-               .n_sge = static_cast<std::uint8_t>(n_sge),
-               .status = NTBV_SUCCESS};
-    auto *behind = reinterpret_cast<std::byte *>(&request + 1);
-    if (!is_inline) {
-        auto *pieces = reinterpret_cast<ntbv_sge *>(behind);
-        for (std::uint32_t i = 0; i < n_sge; ++i)
-            pieces[i] = sge[i];
-        return 0;
-    }
     for (std::uint32_t i = 0; i < n_sge; ++i) {
         if (sge[i].length != 0)
-            std::memcpy(behind, reinterpret_cast<const void *>(sge[i].address), sge[i].length);
-        behind += sge[i].length;
+            std::memcpy(to, reinterpret_cast<const void *>(sge[i].address), sge[i].length);
+        to += sge[i].length;
     }
-    return 0;
 }
 
 void Requests::put_binding(std::uint32_t number, const Binding &binding)

@@ -2,6 +2,7 @@
 #ifndef NTB_VERBS_QUEUE_REQUESTS_HPP
 #define NTB_VERBS_QUEUE_REQUESTS_HPP
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,9 +10,15 @@
 #include "memory/lazy.hpp"
 #include "ntbv.h"
 #include "wire/address.hpp"
+#include "wire/message.hpp"
 
 namespace ntb::verbs
 {
+
+constexpr bool is_send(std::uint32_t opcode)
+{
+    return opcode == NTBV_SEND || opcode == NTBV_SEND_IMM || opcode == NTBV_SEND_INV;
+}
 
 /// A posted request. Its pieces, its inline data, or its binding follow it.
 struct Request {
@@ -33,6 +40,13 @@ struct Request {
     bool is_local() const { return opcode == NTBV_LOCAL_INV || opcode == NTBV_BIND_MW; }
     bool is_write() const { return opcode <= NTBV_WRITE_IMM; }
     bool has_imm() const { return opcode == NTBV_WRITE_IMM || opcode == NTBV_SEND_IMM; }
+    /// Of what it says in its first message and in all others.
+    std::uint8_t wire_flags() const
+    {
+        return static_cast<std::uint8_t>(((flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
+                                         (has_imm() ? flag::immediate : 0) |
+                                         (opcode == NTBV_SEND_INV ? flag::invalidate : 0));
+    }
     Address peer() const { return address_of(lid, qpn); } // of a datagram
     bool is_inline() const { return (flags & NTBV_INLINE) != 0; }
     const ntbv_sge *pieces() const { return reinterpret_cast<const ntbv_sge *>(this + 1); }
@@ -47,8 +61,49 @@ class Requests
 public:
     bool create(std::uint32_t n, std::uint32_t max_sge, std::uint32_t max_inline);
     /// Copies a request, with its data if they are inline. Those of a local one do not count.
+    /// @param is_plain  a SEND to a peer that is known: of it nothing is read behind `imm`
     /// @retval -EINVAL too many pieces or bytes, or inline where there is nothing to send
-    int put(std::uint32_t number, const ntbv_send_wr &wr);
+    int put(std::uint32_t number, const ntbv_send_wr &wr, bool is_plain)
+    {
+        const bool is_local = wr.opcode == NTBV_LOCAL_INV || wr.opcode == NTBV_BIND_MW;
+        const auto n_sge = is_local ? 0 : static_cast<std::uint32_t>(wr.n_sge);
+        const ntbv_sge *sge = wr.sge;
+        std::uint64_t bytes = 0;
+        if (n_sge > NTBV_MAX_SGE)
+            return -EINVAL;
+        for (std::uint32_t i = 0; i < n_sge; ++i)
+            bytes += sge[i].length;
+        const bool is_inline = (wr.flags & NTBV_INLINE) != 0;
+        const bool has_data = wr.opcode < NTBV_READ || wr.opcode == NTBV_SEND_INV;
+        if (is_inline ? bytes > max_inline_ || !has_data
+                      : n_sge > max_sge_ || bytes > NTBV_MAX_MESSAGE)
+            return -EINVAL;
+        Request &request = (*this)[number];
+        request = {.id = wr.id,
+                   .address = is_plain ? 0 : wr.remote_address,
+                   .compare_add = is_plain ? 0 : wr.compare_add,
+                   .swap = is_plain ? 0 : wr.swap,
+                   .bytes = static_cast<std::uint32_t>(bytes),
+                   .key = is_plain ? 0 : wr.remote_key,
+                   .imm = wr.imm,
+                   .seq = 0,
+                   .qpn = is_plain ? 0 : wr.remote_qpn,
+                   .qkey = is_plain ? 0 : wr.remote_qkey,
+                   .lid = is_plain ? std::uint16_t{0} : wr.remote_lid,
+                   .opcode = static_cast<std::uint8_t>(wr.opcode),
+                   .flags = static_cast<std::uint8_t>(wr.flags),
+                   .n_sge = static_cast<std::uint8_t>(n_sge),
+                   .status = NTBV_SUCCESS};
+        auto *const behind = reinterpret_cast<std::byte *>(&request + 1);
+        if (is_inline) {
+            gather(sge, n_sge, behind);
+            return 0;
+        }
+        auto *const pieces = reinterpret_cast<ntbv_sge *>(behind);
+        for (std::uint32_t i = 0; i < n_sge; ++i)
+            pieces[i] = sge[i];
+        return 0;
+    }
     void put_binding(std::uint32_t number, const Binding &binding);
     Request &operator[](std::uint32_t number)
     {
@@ -59,6 +114,8 @@ public:
     std::uint32_t max_inline() const { return max_inline_; }
 
 private:
+    static void gather(const ntbv_sge *sge, std::uint32_t n_sge, std::byte *to);
+
     Lazy<std::byte> bytes_;
     std::byte *memory_ = nullptr;
     std::size_t stride_ = 0;

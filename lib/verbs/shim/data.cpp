@@ -14,6 +14,14 @@ static_assert(sizeof(ibv_sge) == sizeof(ntbv_sge) && offsetof(ibv_sge, addr) == 
               offsetof(ntbv_sge, address) == 0 &&
               offsetof(ibv_sge, length) == offsetof(ntbv_sge, length) &&
               offsetof(ibv_sge, lkey) == offsetof(ntbv_sge, key));
+static_assert(offsetof(ibv_send_wr, wr_id) == offsetof(ntbv_send_wr, id) &&
+              offsetof(ibv_send_wr, next) == offsetof(ntbv_send_wr, next) &&
+              offsetof(ibv_send_wr, sg_list) == offsetof(ntbv_send_wr, sge) &&
+              offsetof(ibv_send_wr, num_sge) == offsetof(ntbv_send_wr, n_sge) &&
+              offsetof(ibv_send_wr, opcode) == offsetof(ntbv_send_wr, opcode) &&
+              offsetof(ibv_send_wr, send_flags) == offsetof(ntbv_send_wr, flags) &&
+              offsetof(ibv_send_wr, imm_data) == offsetof(ntbv_send_wr, imm) &&
+              offsetof(ibv_send_wr, invalidate_rkey) == offsetof(ntbv_send_wr, imm));
 static_assert(sizeof(ibv_recv_wr) == sizeof(ntbv_recv_wr) &&
               offsetof(ibv_recv_wr, wr_id) == offsetof(ntbv_recv_wr, id) &&
               offsetof(ibv_recv_wr, next) == offsetof(ntbv_recv_wr, next) &&
@@ -50,6 +58,12 @@ static_assert(int{IBV_ACCESS_MW_BIND} == NTBV_MW_BIND &&
 
 // Requests that are converted at a time.
 constexpr int burst = 16;
+
+bool is_send(ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+           opcode == IBV_WR_SEND_WITH_INV;
+}
 
 // Each field is stored once: to clear all of them first takes as long as all else here.
 void convert(const ibv_send_wr &from, ibv_qp_type type, ntbv_send_wr &to, ntbv_bind &bind)
@@ -94,7 +108,7 @@ void note_keys(const ntbv_send_wr *requests, ibv_send_wr *const *originals, std:
             originals[i]->bind_mw.mw->rkey = requests[i].bind->key;
 }
 
-// One request, as most programs post them that wait for each.
+// One request.
 int post_lone(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
 {
     ntbv_send_wr request;
@@ -109,7 +123,7 @@ int post_lone(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
     return -error;
 }
 
-int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
+int post_converted(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
 {
     if (wr && !wr->next)
         return post_lone(qp, wr, bad);
@@ -133,6 +147,17 @@ int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
         }
     }
     return 0;
+}
+
+// What a SEND says to a peer that is known lies where the engine reads it. Most programs that wait
+// for each request post one alone.
+int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
+{
+    if (!wr || wr->next || qp->qp_type == IBV_QPT_UD || !is_send(wr->opcode))
+        return post_converted(qp, wr, bad);
+    return -ntbv_qp_post_send(
+        own<OwnQp>(qp)->own, reinterpret_cast<const ntbv_send_wr *>(wr),
+        const_cast<const ntbv_send_wr **>(reinterpret_cast<ntbv_send_wr **>(bad)));
 }
 
 int bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *wanted)
