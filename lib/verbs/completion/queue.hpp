@@ -26,14 +26,16 @@ public:
     /// @retval false the queue has overrun, now or before: the completion is lost
     bool push(const ntbv_wc &completion, bool solicited)
     {
+        ntbv_wc *to;
         if (lent_ != lent_end_) {
-            *lent_++ = completion;
+            to = lent_++;
         } else if (overrun_ || head_ - tail_ == entries_) {
             overrun_ = true;
             return false;
         } else {
-            ring_[head_++ & mask_] = completion;
+            to = &ring_[head_++ & mask_];
         }
+        put(completion, *to);
         if (armed_ != Armed::No)
             report(solicited || completion.status != NTBV_SUCCESS);
         return true;
@@ -82,6 +84,25 @@ private:
     enum class Armed : std::uint8_t { No, Solicited, Any };
 
     void report(bool counts);
+    // Field by field, so that it is put together there: as a whole it would be put together
+    // elsewhere, and loads of several fields at a time wait until the stores of all of them are
+    // done.
+    static void put(const ntbv_wc &from, ntbv_wc &to)
+    {
+        to.id = from.id;
+        to.status = from.status;
+        to.opcode = from.opcode;
+        to.vendor_error = from.vendor_error;
+        to.bytes = from.bytes;
+        to.imm = from.imm;
+        to.qpn = from.qpn;
+        to.source_qpn = from.source_qpn;
+        to.flags = from.flags;
+        to.pkey_index = from.pkey_index;
+        to.source_lid = from.source_lid;
+        to.service_level = from.service_level;
+        to.path_bits = from.path_bits;
+    }
 
     Lazy<ntbv_wc> ring_;
     ntbv_wc *lent_ = nullptr, *lent_end_ = nullptr;
