@@ -145,6 +145,14 @@ inline bool conn_goes_on(const ntbclient_conn *conn)
 int receive_end(ntbclient_conn *conn);
 /// Why nothing can be sent: 0 or a negative errno.
 int send_end(ntbclient_conn *conn);
+/// Whether send_end() is 0, as far as nothing has ended at all.
+inline bool conn_sends_on(const ntbclient_conn *conn)
+{
+    const End &end = *conn->end;
+    return end.error.load(std::memory_order_relaxed) == 0 && !end.sender.has_ended() &&
+           load(conn->page->gone) == 0 && !end.bell_closed.load(std::memory_order_relaxed) &&
+           (load(conn->page->direction[1 - conn->index].published) & marks) == 0;
+}
 
 // ---- segment.cpp
 

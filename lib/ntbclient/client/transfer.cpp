@@ -126,13 +126,15 @@ ssize_t ntbclient_placed(struct ntbclient_conn *conn, size_t bytes, uint32_t fla
         return -EINVAL;
     if (!conn_is_open(conn))
         return not_open(conn);
-    if (const int ended = send_end(conn); ended != 0)
-        return ended;
+    if (!conn_sends_on(conn)) {
+        if (const int ended = send_end(conn); ended != 0)
+            return ended;
+    }
     Sender &sender = conn->end->sender;
-    if (bytes > sender.place().size())
+    if (bytes > sender.known_free())
         return -EINVAL;
     sender.placed(bytes);
-    if ((flags & NTBCLIENT_MORE) == 0 && sender.publish())
+    if ((flags & NTBCLIENT_MORE) == 0 && sender.publish()) [[unlikely]]
         conn_ring(conn, NTBCLIENT_READABLE);
     return static_cast<ssize_t>(bytes);
 }

@@ -24,7 +24,14 @@ public:
     size_t look()
     {
         const uint64_t word = load(lines_->published);
-        return word == (known_ | marks_) ? readable() : learn(word);
+        if (word == (known_ | marks_))
+            return readable();
+        // No marks, before and now, and no more than fits: most often there is nothing else to see.
+        const uint64_t advance = word - known_;
+        if (((marks_ | word) & ~count_mask) != 0 || broken_ || advance > bytes_ - readable())
+            return learn(word);
+        known_ = word;
+        return readable();
     }
     /// The producer's cursor, and what it was when it was looked at last.
     const uint64_t &cursor() const { return lines_->published; }

@@ -179,7 +179,7 @@ inline int Engine::enqueue(Pair &pair, const ntbv_send_wr &wr)
 {
     int error = 0;
     for (; wr; wr = wr->next) {
-        if (post_directly(pair, *wr))
+        if (pair.direct.data() && !is_send(wr->opcode) && post_directly(pair, *wr))
             continue;
         error = enqueue(pair, *wr);
         if (error != 0) {

@@ -79,21 +79,27 @@ public:
                       : n_sge > max_sge_ || bytes > NTBV_MAX_MESSAGE)
             return -EINVAL;
         Request &request = (*this)[number];
-        request = {.id = wr.id,
-                   .address = is_plain ? 0 : wr.remote_address,
-                   .compare_add = is_plain ? 0 : wr.compare_add,
-                   .swap = is_plain ? 0 : wr.swap,
-                   .bytes = static_cast<std::uint32_t>(bytes),
-                   .key = is_plain ? 0 : wr.remote_key,
-                   .imm = wr.imm,
-                   .seq = 0,
-                   .qpn = is_plain ? 0 : wr.remote_qpn,
-                   .qkey = is_plain ? 0 : wr.remote_qkey,
-                   .lid = is_plain ? std::uint16_t{0} : wr.remote_lid,
-                   .opcode = static_cast<std::uint8_t>(wr.opcode),
-                   .flags = static_cast<std::uint8_t>(wr.flags),
-                   .n_sge = static_cast<std::uint8_t>(n_sge),
-                   .status = NTBV_SUCCESS};
+        request.id = wr.id;
+        request.bytes = static_cast<std::uint32_t>(bytes);
+        request.imm = wr.imm;
+        request.seq = 0;
+        request.opcode = static_cast<std::uint8_t>(wr.opcode);
+        request.flags = static_cast<std::uint8_t>(wr.flags);
+        request.n_sge = static_cast<std::uint8_t>(n_sge);
+        request.status = NTBV_SUCCESS;
+        if (is_plain) {
+            request.address = request.compare_add = request.swap = 0;
+            request.key = request.qpn = request.qkey = 0;
+            request.lid = 0;
+        } else {
+            request.address = wr.remote_address;
+            request.compare_add = wr.compare_add;
+            request.swap = wr.swap;
+            request.key = wr.remote_key;
+            request.qpn = wr.remote_qpn;
+            request.qkey = wr.remote_qkey;
+            request.lid = wr.remote_lid;
+        }
         auto *const behind = reinterpret_cast<std::byte *>(&request + 1);
         if (is_inline) {
             gather(sge, n_sge, behind);
