@@ -42,6 +42,14 @@ bool can_be_region(const void *memory, uint64_t length, uint64_t iova, unsigned 
            iova + length >= iova && reinterpret_cast<uintptr_t>(memory) + length >= length;
 }
 
+// Of a poll of an empty queue for which there may be something to do. Apart, as most find nothing.
+[[gnu::noinline]] int drive_for(ntbv_cq &cq, Link *changed, int n, ntbv_wc *wc, bool &is_tired)
+{
+    cq.queue.lend(n, wc);
+    is_tired = cq.engine->count_poll(cq.engine->drive_for_poll(changed));
+    return cq.queue.give_back(wc);
+}
+
 } // namespace
 
 int ntb::verbs::attach(ntbv_engine &engine, Port &port, Address peer)
@@ -271,17 +279,17 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
 {
     Engine &engine = *cq->engine;
     bool is_tired = false;
-    int taken;
+    int taken = 0;
     {
         const Call call(engine.lock());
         engine.begin_call();
-        if (cq->queue.empty()) {
-            cq->queue.lend(n, wc);
-            is_tired = engine.poll();
-            taken = cq->queue.give_back(wc);
-        } else {
+        Link *changed;
+        if (!cq->queue.empty())
             taken = cq->queue.take(n, wc);
-        }
+        else if (engine.has_nothing(changed))
+            is_tired = engine.count_poll(0);
+        else
+            taken = drive_for(*cq, changed, n, wc, is_tired);
         if (taken > 0)
             engine.end_poll(wc[taken - 1]);
         else if (cq->queue.overrun())

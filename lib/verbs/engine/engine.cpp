@@ -185,27 +185,18 @@ int Engine::drive()
     return done;
 }
 
-// For a program, which gets what is complete.
-int Engine::drive_for_poll()
-{
-    is_poll_ = true;
-    const int done = drive();
-    is_poll_ = false;
-    hand_over();
-    return done;
-}
-
-int Engine::drive_for_poll(Link &link)
+[[gnu::flatten]] int Engine::drive_for_poll(Link *changed)
 {
     stir();
     is_poll_ = true;
-    const int done = drive(link);
+    const int done = changed ? drive(*changed) : drive();
     is_poll_ = false;
     hand_over();
     return done;
 }
 
-// Whether nothing is to be done until a word of a port changes: these are known then.
+// Whether nothing is to be done until a word of a port changes: these are known then. What comes by
+// a link to itself the engine has sent itself, which is no longer calm then.
 bool Engine::settle()
 {
     if (!waiting_.empty() || !owing_.empty())
@@ -218,7 +209,10 @@ bool Engine::settle()
         const Port::Watch watch = link.port->watch();
         if (link.state != Link::State::Up || sends(link) || !watch.word)
             return false;
-        watched_[n_watched_++] = {watch, &link};
+        if (link.address != own_)
+            watched_[n_watched_++] = {watch, &link};
+        else if (!watch.is_quiet())
+            return false;
     }
     return is_calm_ = true;
 }

@@ -112,16 +112,24 @@ public:
     /// be asked twice, with the same number, and with some time between.
     bool may_be_away(std::uint64_t &calls);
     /// The program polls an empty queue. If all that can be found to do comes by a word that a port
-    /// has, these words are looked at, and a link whose word has changed is served. That a peer is
-    /// gone has no word: one of many polls goes the whole way.
-    /// @return whether there was nothing to do for many times
-    bool poll()
+    /// has, these words are looked at. That a peer is gone has no word: one of many polls goes the
+    /// whole way.
+    /// @param[out] changed  for drive_for_poll(), if there may be something to do
+    bool has_nothing(Link *&changed)
     {
-        int done = 0;
+        changed = nullptr;
         if (polls_++ % polls_of_a_drive == 0 || answerer_ || !(is_calm_ || settle()))
-            done = drive_for_poll();
-        else if (Link *link = find_changed())
-            done = drive_for_poll(*link);
+            return false;
+        changed = find_changed();
+        return !changed;
+    }
+    /// For a program, which gets what is complete.
+    /// @param changed  the link that alone has something to do; NULL: the whole way
+    int drive_for_poll(Link *changed);
+    /// It has polled an empty queue, and so much was done.
+    /// @return whether there was nothing to do for many times
+    bool count_poll(int done)
+    {
         idle_polls_ = done != 0 ? 0 : idle_polls_ + 1;
         return idle_polls_ % polls_of_a_turn == polls_of_a_turn - 1;
     }
@@ -239,8 +247,6 @@ private:
         }
         return nullptr;
     }
-    int drive_for_poll();
-    int drive_for_poll(Link &link);
     void add_work(Link &link, Pair &pair)
     {
         stir();
@@ -301,6 +307,8 @@ private:
             Link &link = links_[std::countr_zero(fresh_)];
             fresh_ &= ~link.bit;
             link.port->publish();
+            if (link.address == own_)
+                stir(); // settle() relies on it
             if (link.worded && !link.worded->receive.owes_ack)
                 take_back_word(link);
         }

@@ -430,7 +430,7 @@ bool Engine::is_of_oldest(Pair &pair, std::uint32_t seq)
     return pair.send.done != pair.send.high && pair.send.seq(pair.send.done) == seq;
 }
 
-void Engine::take_ack(Pair &pair, std::uint32_t seq)
+[[gnu::flatten]] void Engine::take_ack(Pair &pair, std::uint32_t seq)
 {
     if (static_cast<std::int32_t>(seq + 1 - pair.send.seq(pair.send.done)) > 0)
         pair.send.reaches_peer = true;

@@ -175,7 +175,8 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
 
 // ---- requests
 
-void Engine::take_request(Link &link, const Header &header, const std::byte *payload)
+[[gnu::flatten]] void Engine::take_request(Link &link, const Header &header,
+                                           const std::byte *payload)
 {
     Pair *pair = find(header.to);
     const bool receives = pair && (pair->attr.state == NTBV_RTR || pair->attr.state == NTBV_RTS ||
