@@ -241,8 +241,10 @@ private:
             if (watched.watch.is_quiet())
                 continue;
             // The lines of the message are asked for at once, not behind all that takes it.
-            __builtin_prefetch(watched.watch.next);
-            __builtin_prefetch(watched.watch.next + 64);
+            if (watched.watch.next) {
+                __builtin_prefetch(watched.watch.next);
+                __builtin_prefetch(watched.watch.next + 64);
+            }
             return watched.link;
         }
         return nullptr;
