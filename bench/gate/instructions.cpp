@@ -97,6 +97,16 @@ struct OnChannel {
     }
 };
 
+/// On the channel, received as a poll set reports it.
+struct AsReported : OnChannel {
+    static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
+    {
+        ntbmsg_ready ready;
+        const int got = ntbmsg_poll_set_poll(pair.far_set, &ready, 1);
+        return got == 1 ? OnChannel::receive(pair, mbufs, n) : got;
+    }
+};
+
 /// Bursts from the near end to the far one, with one of the two calls counted.
 template <class Way>
 void run(const gate::Pair &pair, const Traffic &t, bool sends)
@@ -235,6 +245,7 @@ constexpr Traffic queue_traffic[] = {
     {"send.8x1", "recv.8x1", 8, 1},
     {"send.64x1", "recv.64x1", 64, 1},
     {"send.64x32", "recv.64x32", 64, 32},
+    {"send.256x32", "recv.256x32", 256, 32},
     {"send.1518x32", "recv.1518x32", 1518, 32},
 };
 constexpr Traffic channel_traffic[] = {
@@ -242,6 +253,8 @@ constexpr Traffic channel_traffic[] = {
     {"chan.send.64x32", "chan.recv.64x32", 64, 32},
     {"chan.send.1518x32", "chan.recv.1518x32", 1518, 32},
 };
+
+constexpr Traffic reported_traffic = {nullptr, "chan.poll.64x32", 64, 32};
 
 /// What the counts depend on, beside the code: they are compared only where these are the same.
 void describe()
@@ -301,6 +314,7 @@ int main(int argc, char **argv)
         run_built<BareQueue>(pair, "build.1518x32", most);
         pair.join();
         run_all<OnChannel>(pair, channel_traffic);
+        run<AsReported>(pair, reported_traffic, false);
         run_built<OnChannel>(pair, "chan.build.1518x1", 1);
         run_built<OnChannel>(pair, "chan.build.1518x32", most);
         run_empty_calls(pair);
