@@ -80,33 +80,39 @@ public:
     return data;
 }
 
-/// Takes messages of one length, and of Lines lines. @return the line behind them
+/// Takes messages of one length, and of Lines lines. @param ahead  bytes to the lines that are
+/// prefetched; 0: none are. @return the line behind them
 template <uint32_t Lines>
 [[gnu::always_inline]] inline const std::byte *take_alike(const Rearm &rearm, uint64_t word,
-                                                          const std::byte *line, rte_mbuf **mbufs,
-                                                          unsigned n, Meta *meta)
+                                                          const std::byte *line, size_t ahead,
+                                                          rte_mbuf **mbufs, unsigned n, Meta *meta)
 {
+    constexpr uint32_t head = wire::head_payload_bytes, full = wire::cont_payload_bytes;
+    static_assert(head + (Lines - 1) * full <= wire::inline_bytes_max); // each mbuf has that room
     const uint32_t length = wire::word_length(word);
     for (unsigned i = 0; i < n; i++, line += Lines * wire::line_bytes) {
+        if (ahead != 0)
+            for (uint32_t j = 0; j < Lines; j++)
+                __builtin_prefetch(line + ahead + j * wire::line_bytes, 0, 3);
         std::byte *data =
             take_head(mbufs[i], rearm, word, length, line, meta != nullptr ? meta + i : nullptr);
-        if constexpr (Lines == 2)
-            copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
-                                                 line + wire::line_bytes +
-                                                     wire::cont_payload_offset);
+        for (uint32_t j = 1; j < Lines; j++)
+            copy_fixed<full>(data + head + (j - 1) * full,
+                             line + j * wire::line_bytes + wire::cont_payload_offset);
     }
     return line;
 }
 
 /// The messages at the begin of a run that are alike. @return the line behind them
-[[gnu::always_inline]] inline const std::byte *take_first(const Rearm &rearm, const Run &run,
-                                                          const std::byte *line, rte_mbuf **mbufs,
-                                                          unsigned n, Meta *meta)
+template <Lines L>
+[[gnu::always_inline]] inline const std::byte *take_first(const Rearm &rearm, uint64_t word,
+                                                          const std::byte *line, size_t ahead,
+                                                          rte_mbuf **mbufs, unsigned n, Meta *meta)
 {
-    const uint64_t word = run.words[0];
-    return wire::word_length(word) <= wire::head_payload_bytes
-               ? take_alike<1>(rearm, word, line, mbufs, n, meta)
-               : take_alike<2>(rearm, word, line, mbufs, n, meta);
+    return with_lines<alike_least<L>, alike_most<L>>(
+        wire::inline_lines(wire::word_length(word)), [&]<uint32_t Each>() {
+            return take_alike<Each>(rearm, word, line, ahead, mbufs, n, meta);
+        });
 }
 
 /// Copies a run of inline messages out of the ring. If more has arrived than the burst takes, the
@@ -125,10 +131,12 @@ template <Lines L>
         q.inline_room - static_cast<uint32_t>(wire::cont_payload_bytes);
     uint64_t sum = 0;
     unsigned i = 0;
-    if constexpr (L == Lines::few) {
+    if (run.alike > 0) {
+        const uint64_t word = run.words[0];
         i = std::min(n, run.alike);
-        line = take_first(rearm, run, line, mbufs, i, meta);
-        sum = uint64_t{wire::word_length(run.words[0])} * i;
+        line = take_first<L>(rearm, word, line, L == Lines::many && run.more ? ahead : 0, mbufs, i,
+                             meta);
+        sum = uint64_t{wire::word_length(word)} * i;
     }
     for (; i < n; i++) {
         const uint64_t word = run.words[i];

@@ -4,6 +4,8 @@
 #ifndef PLX_QUEUE_RUN_HPP
 #define PLX_QUEUE_RUN_HPP
 
+#include <algorithm>
+
 #include "queue/mem_policy.hpp"
 #include "queue/state.hpp"
 
@@ -23,7 +25,7 @@ enum class RunKind { few_lines, many_lines, long_messages };
 /// here, used from here, never looked at again where the peer could change them.
 struct Run {
     unsigned messages;
-    unsigned alike; ///< inline ones of few lines: so many have the first one's word
+    unsigned alike; ///< inline ones: so many have the first one's word; 0: not looked for
     RunKind kind;
     bool more;               ///< inline ones: as many as asked for, and more have come behind them
     uint32_t lines;          ///< inline ones: what they take together
@@ -42,6 +44,11 @@ enum class PollResult { valid, not_yet, bad };
 /// Inline messages are handled in two classes: those of one or two lines, which are spared a loop,
 /// and all. None goes beyond the end of the ring.
 enum class Lines { few, many };
+/// Lines of messages of a class that are looked at and copied together where they are alike.
+template <Lines L>
+inline constexpr uint32_t alike_least = L == Lines::few ? 1 : 3;
+template <Lines L>
+inline constexpr uint32_t alike_most = L == Lines::few ? 2 : alike_lines_max;
 
 /// Looks at the lines behind a header. How many there are is found by branches: were the next
 /// header's address computed from this one's word, the two misses would not overlap.
@@ -75,26 +82,46 @@ public:
     }
 };
 
-/// Counts the messages that have the word of the first one, which is checked and ends in front of
-/// @p next: the others need no check but that.
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline unsigned count_alike(const std::byte *first, const std::byte *next,
-                                                   const std::byte *end, unsigned n, uint64_t word)
+/// Compares the words of the Lines - 1 lines behind @p line. @return 0: all of them are @p rest
+template <MemPolicy Mem, uint32_t Lines>
+[[gnu::always_inline]] inline uint64_t odd_behind(const std::byte *line, uint64_t rest)
 {
-    unsigned found = 1;
-    const std::byte *line = next;
-    if (next - first == wire::line_bytes) {
-        for (; found < n && line != end && Mem::load(line) == word; found++)
-            line += wire::line_bytes;
-        return found;
+    if constexpr (Lines > 1) {
+        line += wire::line_bytes;
+        return (Mem::load(line) ^ rest) | odd_behind<Mem, Lines - 1>(line, rest);
     }
+    return 0;
+}
+
+/// Counts the messages that have the word of the first one, at @p first, which is checked and has
+/// Lines lines: the others need no check but that. @param most  of them lie before the end of the
+/// ring, and are wanted
+template <MemPolicy Mem, uint32_t Lines>
+[[gnu::always_inline]] inline unsigned count_alike(const std::byte *first, unsigned most,
+                                                   uint64_t word)
+{
     const uint64_t rest = wire::continuation_word(wire::word_tag(word));
-    for (; found < n && end - line >= 2 * ptrdiff_t{wire::line_bytes}; found++) {
-        if (Mem::load(line) != word || Mem::load(line + wire::line_bytes) != rest)
-            break;
-        line += 2 * wire::line_bytes;
+    const std::byte *line = first + Lines * wire::line_bytes;
+    unsigned found = 1;
+    while (found < most && Mem::load(line) == word && odd_behind<Mem, Lines>(line, rest) == 0) {
+        line += Lines * wire::line_bytes;
+        found++;
     }
     return found;
+}
+
+/// How many messages are alike from the first one on, which has @p lines lines. 0: so many are not
+/// looked at together. (Fewer than the class has come where a line has arrived since it was looked
+/// for in the other one.)
+template <MemPolicy Mem, Lines L>
+[[gnu::always_inline]] inline unsigned find_alike(const std::byte *first, uint32_t lines,
+                                                  unsigned n, uint32_t left, uint64_t word)
+{
+    if (lines < alike_least<L> || lines > alike_most<L>)
+        return 0;
+    return with_lines<alike_least<L>, alike_most<L>>(lines, [=]<uint32_t Each>() {
+        return count_alike<Mem, Each>(first, std::min(n, left / Each), word);
+    });
 }
 
 /// The inline messages at the tail, up to the end of the ring. Reading ahead of the copies lets the
@@ -120,13 +147,19 @@ template <MemPolicy Mem, Lines L>
         const std::byte *next = length <= most ? behind(line, end, length, tag) : nullptr;
         if (next == nullptr)
             break;
-        run.words[found++] = word;
-        if (L == Lines::few && found == 1) {
-            found = run.alike = count_alike<Mem>(line, next, end, n, word);
-            line += found * static_cast<size_t>(next - line);
-        } else {
-            line = next;
+        if (found == 0) {
+            const auto bytes = static_cast<size_t>(next - line);
+            run.alike = find_alike<Mem, L>(line, static_cast<uint32_t>(bytes / wire::line_bytes), n,
+                                           left, word);
+            if (run.alike > 0) {
+                run.words[0] = word;
+                found = run.alike;
+                line += found * bytes;
+                continue;
+            }
         }
+        run.words[found++] = word;
+        line = next;
     }
     run.kind = L == Lines::few ? RunKind::few_lines : RunKind::many_lines;
     run.messages = found;

@@ -134,6 +134,20 @@ inline uint32_t messages_of(const Tx &q)
 
 /// Longest inline message of two lines.
 inline constexpr uint32_t two_lines_max = wire::head_payload_bytes + wire::cont_payload_bytes;
+/// Messages of at most so many lines that are alike have loops of their own, for each number of
+/// lines: up to 256 bytes, what travels in the ring in any case.
+inline constexpr uint32_t alike_lines_max = wire::inline_lines(256);
+
+/// Calls @p call<Lines>() where @p lines is Lines, First to Last.
+template <uint32_t First, uint32_t Last, class Call>
+[[gnu::always_inline]] inline auto with_lines(uint32_t lines, const Call &call)
+{
+    if constexpr (First < Last) {
+        if (lines != First)
+            return with_lines<First + 1, Last>(lines, call);
+    }
+    return call.template operator()<First>();
+}
 
 /// Nothing more is sent until it is opened again.
 inline void break_off(Tx &q)

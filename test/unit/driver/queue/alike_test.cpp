@@ -20,7 +20,8 @@ using namespace plx::queue;
 namespace
 {
 
-constexpr uint32_t lengths[] = {0, 1, 15, 47, 48, 49, 52, 64, 80, 103, 104, 105, 256, 1024};
+constexpr uint32_t lengths[] = {0,   1,   15,  47,  48,  49,  52,  64,  80,  103,
+                                104, 105, 160, 161, 216, 217, 256, 272, 273, 1024};
 
 class AlikeBurst : public testing::TestWithParam<const Ops *>
 {
@@ -73,7 +74,7 @@ TEST_P(AlikeBurst, IsTakenInParts)
 {
     Pair pair(ops());
     pair.receive(1);
-    for (const uint32_t length : {8u, 64u})
+    for (const uint32_t length : {8u, 64u, 150u, 200u, 256u})
         for (const unsigned part : {1u, 2u, 3u, 7u, 31u}) {
             std::vector<rte_mbuf *> in = burst(pair, 32, length, part);
             ASSERT_EQ(pair.send(in), 32);
@@ -179,7 +180,7 @@ TEST_P(AlikeBurst, OneMayBeOdd)
     Pair pair(ops());
     pair.receive(1);
     for (const Odd &odd : odd_ones)
-        for (const uint32_t length : {30u, 48u, 64u, 104u})
+        for (const uint32_t length : {30u, 48u, 64u, 104u, 130u, 256u})
             for (const unsigned at : {0u, 1u, 2u, 3u, 17u, 31u}) {
                 std::vector<rte_mbuf *> kept, in = burst(pair, 32, length, 100);
                 rte_pktmbuf_free(in[at]);
@@ -212,45 +213,51 @@ TEST_P(AlikeBurst, ANullEndsItBeforeItself)
     EXPECT_TRUE(pair.nothing_leaked());
 }
 
-// The lines of a message of 64 bytes, in the receiver's ring.
-std::byte *line_of(Pair &pair, unsigned message, unsigned line)
+// A line of a message in a burst of such, in the receiver's ring.
+std::byte *line_of(Pair &pair, uint32_t length, unsigned message, unsigned line)
 {
-    return pair.rx_setup.ring + (2 * message + line) * wire::line_bytes;
+    return pair.rx_setup.ring +
+           (message * wire::inline_lines(length) + line) * size_t{wire::line_bytes};
 }
 
 TEST_P(AlikeBurst, IsTakenUpToALineThatHasNotArrived)
 {
-    for (const unsigned line : {0u, 1u})
-        for (const unsigned at : {1u, 5u}) {
-            Pair pair(ops());
-            std::vector<rte_mbuf *> in = burst(pair, 8, 64, 1);
-            ASSERT_EQ(pair.send(in), 8);
-            std::array<std::byte, wire::line_bytes> late;
-            std::memcpy(late.data(), line_of(pair, at, line), late.size());
-            std::memset(line_of(pair, at, line), 0, late.size());
-            expect_all(pair, at, 64, 1);
-            EXPECT_TRUE(pair.receive(8).empty());
-            std::memcpy(line_of(pair, at, line), late.data(), late.size());
-            expect_all(pair, 8 - at, 64, 1 + at);
-            pair.close();
-            EXPECT_TRUE(pair.nothing_leaked());
-        }
+    for (const uint32_t length : {64u, 150u, 200u, 256u})
+        for (unsigned line = 0; line < wire::inline_lines(length); line++)
+            for (const unsigned at : {1u, 5u}) {
+                Pair pair(ops());
+                std::vector<rte_mbuf *> in = burst(pair, 8, length, 1);
+                ASSERT_EQ(pair.send(in), 8);
+                std::byte *const gone = line_of(pair, length, at, line);
+                std::array<std::byte, wire::line_bytes> late;
+                std::memcpy(late.data(), gone, late.size());
+                std::memset(gone, 0, late.size());
+                expect_all(pair, at, length, 1);
+                EXPECT_TRUE(pair.receive(8).empty());
+                std::memcpy(gone, late.data(), late.size());
+                expect_all(pair, 8 - at, length, 1 + at);
+                pair.close();
+                EXPECT_TRUE(pair.nothing_leaked());
+            }
 }
 
 TEST_P(AlikeBurst, AWrongLineWithinItIsAnError)
 {
-    for (const unsigned at : {1u, 5u}) {
-        Pair pair(ops());
-        std::vector<rte_mbuf *> in = burst(pair, 8, 64, 1);
-        ASSERT_EQ(pair.send(in), 8);
-        line_of(pair, at, 1)[5] = std::byte{1}; // behind its tag a continuation line has zeros
-        expect_all(pair, at, 64, 1);
-        rte_mbuf *none = nullptr;
-        EXPECT_EQ(pair.rx(&none, nullptr, 1), -EPROTO);
-        EXPECT_EQ(rx_stats(pair.rx_half).bad_peer, 1u);
-        pair.close();
-        EXPECT_TRUE(pair.nothing_leaked());
-    }
+    for (const uint32_t length : {64u, 150u, 200u, 256u})
+        for (unsigned line = 1; line < wire::inline_lines(length); line++)
+            for (const unsigned at : {1u, 5u}) {
+                Pair pair(ops());
+                std::vector<rte_mbuf *> in = burst(pair, 8, length, 1);
+                ASSERT_EQ(pair.send(in), 8);
+                // Behind its tag a continuation line has zeros.
+                line_of(pair, length, at, line)[5] = std::byte{1};
+                expect_all(pair, at, length, 1);
+                rte_mbuf *none = nullptr;
+                EXPECT_EQ(pair.rx(&none, nullptr, 1), -EPROTO);
+                EXPECT_EQ(rx_stats(pair.rx_half).bad_peer, 1u);
+                pair.close();
+                EXPECT_TRUE(pair.nothing_leaked());
+            }
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, AlikeBurst, testing::ValuesIn(all_ops), ops_name);
