@@ -250,12 +250,32 @@ public:
     }
 };
 
-/// A continuation line of n payload bytes, at most 56, and its word.
+/// Bytes i to i + 15 bring the last 16 - i bytes of a vector to its front, with zeros behind them.
+struct alignas(32) ToFront {
+    uint8_t bytes[32];
+    constexpr ToFront() : bytes{}
+    {
+        for (uint8_t i = 0; i < 32; i++)
+            bytes[i] = i < 16 ? i : 0x80;
+    }
+};
+inline constexpr ToFront to_front;
+
+/// A continuation line of n payload bytes, at most 56, and its word. In front of @p from lie other
+/// bytes of the message, so that 16 may be read that end where it ends.
 [[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, uint32_t n,
                                               uint64_t word)
 {
+    std::byte *to = line + wire::cont_payload_offset;
     __builtin_memcpy(line, &word, sizeof(word));
-    copy_bytes(line + wire::cont_payload_offset, from, n);
+    if (n >= 32)
+        return copy_ends<32>(to, from, n);
+    if (n >= 16)
+        return copy_ends<16>(to, from, n);
+    const auto order =
+        Piece<16>::load(reinterpret_cast<const std::byte *>(to_front.bytes) + 16 - n);
+    const auto last = Piece<16>::load(from + n - 16);
+    Piece<16>{_mm_shuffle_epi8(last.part, order.part)}.store(to);
 }
 #endif
 
