@@ -89,7 +89,7 @@ protected:
 };
 
 /// The lines of one chunk, from their bodies to their words.
-///   add_head     line @p i, the next one, is a header
+///   add_head     line @p i, the next one, is a header and begins with @p word
 ///   add_rest     line @p i, the next one, holds n bytes, at most 56, of the message before
 ///   add_buffers  bytes went into receive buffers, which the chunk publishes too
 ///   publish      the first line last: when the reader finds it, it finds them all
@@ -108,10 +108,9 @@ class Chunk<Mem, Order::release> : public ChunkPlace<Mem>
 
 public:
     using ChunkPlace<Mem>::ChunkPlace;
-    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
-                                         wire::Kind kind, unsigned flags, const Body &body)
+    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint64_t word,
+                                         const Body &body)
     {
-        const uint64_t word = wire::head_word(at.tag(), length, kind, flags);
         std::byte *line = at.take();
         if (i == 0)
             body.store_with(first_line_, word);
@@ -140,10 +139,10 @@ class Chunk<Mem, Order::fence> : public ChunkPlace<Mem>
 
 public:
     using ChunkPlace<Mem>::ChunkPlace;
-    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
-                                         wire::Kind kind, unsigned flags, const Body &body)
+    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint64_t word,
+                                         const Body &body)
     {
-        words_[i] = wire::head_word(at.tag(), length, kind, flags);
+        words_[i] = word;
         Mem::body(at.take(), body);
     }
     [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
@@ -175,10 +174,9 @@ class Chunk<Mem, Order::whole_line> : public ChunkPlace<Mem>
 
 public:
     using ChunkPlace<Mem>::ChunkPlace;
-    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
-                                         wire::Kind kind, unsigned flags, const Body &body)
+    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &, uint64_t word, const Body &body)
     {
-        body.store_with(staged(i), wire::head_word(at.tag(), length, kind, flags));
+        body.store_with(staged(i), word);
     }
     [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
                                          uint32_t n)

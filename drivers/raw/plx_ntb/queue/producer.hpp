@@ -182,7 +182,8 @@ template <MemPolicy Mem>
                                                  const Meta &meta)
 {
     Cursor<Mem> line = out.at(at);
-    out.add_head(at, line, n, wire::Kind::long_message, meta.flags, Body(meta.data));
+    const uint64_t word = wire::head_word(line.tag(), n, wire::Kind::long_message, meta.flags);
+    out.add_head(at, line, word, Body(meta.data));
     out.add_buffers();
 }
 
@@ -209,11 +210,12 @@ template <MemPolicy Mem>
 {
     constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
     constexpr auto full = static_cast<uint32_t>(wire::cont_payload_bytes);
+    const uint64_t word = wire::head_word(at.tag(), n, wire::Kind::inline_message, meta.flags);
     if (n <= head) {
-        out.add_head(i, at, n, wire::Kind::inline_message, meta.flags, Body(meta.data, from, n));
+        out.add_head(i, at, word, Body(meta.data, from, n));
         return;
     }
-    out.add_head(i, at, n, wire::Kind::inline_message, meta.flags, Body(meta.data, from, head));
+    out.add_head(i, at, word, Body(meta.data, from, head));
     from += head;
     n -= head;
     for (; n > full; n -= full, from += full)
@@ -278,8 +280,9 @@ template <MemPolicy Mem>
 {
     const uint32_t pads = out.left(at);
     Cursor<Mem> cursor = out.at(at);
+    const uint64_t word = wire::head_word(cursor.tag(), 0, wire::Kind::pad, 0);
     for (uint32_t i = 0; i < pads; i++)
-        out.add_head(at + i, cursor, 0, wire::Kind::pad, 0, Body(0));
+        out.add_head(at + i, cursor, word, Body(0));
     return pads;
 }
 
@@ -377,41 +380,57 @@ struct Progress {
     uint64_t bytes;
 };
 
-/// Puts the messages into a chunk that are like the last one in it, whose lines are Lines. In a
-/// function of its own, which has registers enough for that.
-/// @param end  lines that the chunk may have
-template <MemPolicy Mem, bool HasMeta, uint32_t Lines>
-[[gnu::noinline]] Progress put_alike(Chunk<Mem> &out, Progress p, rte_mbuf *const *mbufs,
-                                     const Meta *meta, unsigned n, uint32_t end)
+/// Longest inline message of so many lines.
+constexpr uint32_t longest_of(uint32_t lines)
 {
-    Cursor<Mem> at = out.at(p.lines);
-    const rte_mbuf *last = mbufs[p.messages - 1];
-    const Alike alike(last);
-    const uint32_t length = last->pkt_len;
-    const size_t data_off = last->data_off;
-    if (Lines == 1 ? length > wire::head_payload_bytes
-                   : length <= wire::head_payload_bytes || length > two_lines_max)
-        __builtin_unreachable(); // the copy has no loop
-    const unsigned first = p.messages, most = std::min(n, first + (end - p.lines) / Lines);
-    for (; p.messages < most; p.messages++) {
-        const rte_mbuf *m = mbufs[p.messages];
+    return static_cast<uint32_t>(wire::head_payload_bytes + (lines - 1) * wire::cont_payload_bytes);
+}
+
+/// Puts messages into a chunk, up to the first that is not like the one before @p mbufs, the last
+/// in the chunk, whose lines are Lines. What they have in common is computed in front of the loop:
+/// the compiler leaves it behind the loop's first way out. In a function of its own, which has
+/// registers enough for that.
+/// @param lines  of the chunk so far
+/// @param n  for which the chunk has room
+/// @return how many
+template <MemPolicy Mem, bool Each, uint32_t Lines>
+[[gnu::noinline]] unsigned put_alike(Chunk<Mem> &out, uint32_t lines, rte_mbuf *const *mbufs,
+                                     const Meta *meta, unsigned n)
+{
+    constexpr auto full = static_cast<uint32_t>(wire::cont_payload_bytes);
+    Cursor<Mem> at = out.at(lines);
+    const Alike alike(mbufs[-1]);
+    const uint32_t length = mbufs[-1]->pkt_len;
+    const uint32_t in_last = length - (Lines > 1 ? longest_of(Lines - 1) : 0);
+    if (Lines == 1 ? length > longest_of(1) : in_last == 0 || in_last > full)
+        __builtin_unreachable(); // the copies have no loops
+    const size_t data_off = mbufs[-1]->data_off;
+    const uint64_t word =
+        wire::head_word(at.tag(), length, wire::Kind::inline_message, Each ? 0 : meta->flags);
+    const uint64_t data = meta->data;
+    rte_mbuf *const *next = mbufs, *const *const stop = mbufs + n;
+    for (; next != stop; next++) {
+        const rte_mbuf *m = *next;
         if (m == nullptr || !alike(m) || !readable(m, static_cast<uint16_t>(data_off), length))
             [[unlikely]]
             break;
-        if (p.lines == 0)
+        const uint32_t line = lines + static_cast<uint32_t>(next - mbufs) * Lines;
+        if (line == 0)
             __builtin_unreachable(); // it is not the chunk's first line
-        put_lines<Mem>(out, p.lines, at, static_cast<const std::byte *>(m->buf_addr) + data_off,
-                       length, HasMeta ? meta[p.messages] : no_meta);
-        p.lines += Lines;
+        const std::byte *from = static_cast<const std::byte *>(m->buf_addr) + data_off;
+        out.add_head(line, at, Each ? word | wire::flags_of_word(meta->flags) : word,
+                     Body(Each ? meta->data : data, from, Lines > 1 ? longest_of(1) : length));
+        for (uint32_t j = 1; j < Lines; j++)
+            out.add_rest(line + j, at, from + longest_of(j), j + 1 < Lines ? full : in_last);
+        meta += Each ? 1 : 0;
     }
-    p.bytes += uint64_t{length} * (p.messages - first);
-    return p;
+    return static_cast<unsigned>(next - mbufs);
 }
 
 /// Puts the next messages into a chunk, up to the first unusual one. Usual is: inline, one segment,
 /// one reference, of the same pool as the others, and within the ring, the known room and the
 /// chunk. It may end earlier, behind messages that were alike.
-template <MemPolicy Mem, bool HasMeta>
+template <MemPolicy Mem, bool Each>
 [[gnu::always_inline]] inline Progress put_run(const Tx &q, Chunk<Mem> &out, Progress p,
                                                rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
                                                const rte_mempool *pool)
@@ -433,14 +452,19 @@ template <MemPolicy Mem, bool HasMeta>
         if (end - p.lines < lines)
             break;
         put_lines<Mem>(out, p.lines, at, static_cast<const std::byte *>(m->buf_addr) + r.data_off(),
-                       length, HasMeta ? meta[p.messages] : no_meta);
+                       length, meta[Each ? p.messages : 0]);
         p.messages++;
         p.lines += lines;
         p.bytes += length;
         // Two of one length: more will be.
-        if (length == last && lines <= 2)
-            return lines == 1 ? put_alike<Mem, HasMeta, 1>(out, p, mbufs, meta, n, end)
-                              : put_alike<Mem, HasMeta, 2>(out, p, mbufs, meta, n, end);
+        if (length == last && lines <= alike_lines_max)
+            return with_lines<1, alike_lines_max>(lines, [&]<uint32_t Lines>() {
+                const unsigned most = std::min(n - p.messages, (end - p.lines) / Lines);
+                const unsigned more = put_alike<Mem, Each, Lines>(
+                    out, p.lines, mbufs + p.messages, meta + (Each ? p.messages : 0), most);
+                return Progress{p.messages + more, p.lines + more * Lines,
+                                p.bytes + uint64_t{length} * more};
+            });
         last = length;
     }
     return p;
@@ -464,7 +488,7 @@ struct Sending {
 
 /// Puts messages that put_run() does not handle into a chunk: consecutive long ones, or one that is
 /// unusual otherwise.
-template <MemPolicy Mem, bool HasMeta>
+template <MemPolicy Mem, bool Each>
 [[gnu::always_inline]] inline void put_others(Tx &q, Chunk<Mem> &out, Sending &sending,
                                               rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
                                               const rte_mempool *pool)
@@ -476,8 +500,7 @@ template <MemPolicy Mem, bool HasMeta>
             sending.why = Put::invalid;
             return;
         }
-        const Taken taken =
-            put_other<Mem>(q, out, p.lines, m, HasMeta ? meta[p.messages] : no_meta);
+        const Taken taken = put_other<Mem>(q, out, p.lines, m, meta[Each ? p.messages : 0]);
         p.lines += taken.lines;
         sending.why = taken.put;
         if (taken.put != Put::taken)
@@ -512,7 +535,7 @@ template <MemPolicy Mem>
 }
 
 /// Sends messages until the end of the burst, a full chunk, or a message that cannot be sent.
-template <MemPolicy Mem, bool HasMeta>
+template <MemPolicy Mem, bool Each>
 [[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
     Chunk<Mem> out(q.ring, q.head);
@@ -526,9 +549,9 @@ template <MemPolicy Mem, bool HasMeta>
         unsigned before;
         do {
             before = p.messages;
-            p = put_run<Mem, HasMeta>(q, out, p, mbufs, meta, n, pool);
+            p = put_run<Mem, Each>(q, out, p, mbufs, meta, n, pool);
         } while (p.messages < n && p.messages != before);
-        put_others<Mem, HasMeta>(q, out, sending, mbufs, meta, n, pool);
+        put_others<Mem, Each>(q, out, sending, mbufs, meta, n, pool);
     } while (p.messages < n && p.lines <= chunk_stop && sending.why == Put::taken);
     if (p.messages == 0) [[unlikely]]
         return {0, publish_pads<Mem>(q, out, p.lines, sending.why)};
@@ -565,7 +588,7 @@ template <MemPolicy Mem, bool HasMeta>
     return 0;
 }
 
-template <MemPolicy Mem, bool HasMeta>
+template <MemPolicy Mem, bool Each>
 [[gnu::always_inline]] inline int send_burst(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
     if (q.stats.bytes >= q.inline_due) [[unlikely]]
@@ -573,7 +596,7 @@ template <MemPolicy Mem, bool HasMeta>
     unsigned done = 0;
     while (done < n) {
         const Sent sent =
-            send_chunk<Mem, HasMeta>(q, mbufs + done, HasMeta ? meta + done : nullptr, n - done);
+            send_chunk<Mem, Each>(q, mbufs + done, Each ? meta + done : meta, n - done);
         done += sent.messages;
         if (sent.why > Put::ring_end) {
             const int error = burst_ended(q, sent.why);
@@ -587,7 +610,7 @@ template <MemPolicy Mem>
 [[gnu::noinline]] int send_any(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
     return meta != nullptr ? send_burst<Mem, true>(*q, mbufs, meta, n)
-                           : send_burst<Mem, false>(*q, mbufs, nullptr, n);
+                           : send_burst<Mem, false>(*q, mbufs, &no_meta, n);
 }
 
 /// @return 1: a burst of one message may end with it

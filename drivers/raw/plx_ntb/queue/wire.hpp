@@ -83,10 +83,14 @@ inline constexpr size_t cont_payload_offset = 8;
 inline constexpr size_t cont_payload_bytes = line_bytes - cont_payload_offset;
 inline constexpr uint32_t inline_bytes_max = 1024;
 
+constexpr uint64_t flags_of_word(unsigned flags)
+{
+    return uint64_t{flags & 0x3f} << 58;
+}
 constexpr uint64_t head_word(uint32_t tag, uint32_t length, Kind kind, unsigned flags)
 {
     return uint64_t{tag} | uint64_t{length} << 32 | uint64_t{static_cast<unsigned>(kind)} << 56 |
-           uint64_t{flags & 0x3f} << 58;
+           flags_of_word(flags);
 }
 constexpr uint64_t continuation_word(uint32_t tag)
 {
