@@ -24,28 +24,27 @@ constexpr int spins = 200;
 constexpr long look_after_ns = 2000000; // a sleeper asks so often whether the holder lives
 constexpr int daemons_looks = 500;
 
-// The kernel clears this page in a child.
-std::uint32_t *life_page()
+// What process_life is until there is a page for it: no thread's number is of this life.
+constinit std::uint32_t no_life = 0;
+
+std::uint32_t *map_life()
 {
-    static std::atomic<std::uint32_t *> page;
-    std::uint32_t *at = page.load(std::memory_order_acquire);
-    if (at != nullptr)
+    std::uint32_t *at = process_life.load(std::memory_order_acquire);
+    if (at != &no_life)
         return at;
     constexpr std::size_t words = 4096 / sizeof *at;
     at = kernel::map<std::uint32_t>(words, MAP_PRIVATE);
     if (at == nullptr)
         return nullptr;
     kernel::call(SYS_madvise, at, 4096, MADV_WIPEONFORK);
-    std::uint32_t *none = nullptr;
-    if (page.compare_exchange_strong(none, at))
+    std::uint32_t *none = &no_life;
+    if (process_life.compare_exchange_strong(none, at))
         return at;
     kernel::unmap(at, words);
     return none;
 }
 
 std::atomic<std::uint32_t> lives;
-[[gnu::tls_model("initial-exec")]] thread_local std::uint32_t own_life;
-[[gnu::tls_model("initial-exec")]] thread_local std::uint32_t own_id;
 
 std::atomic_ref<std::uint32_t> ref(std::uint32_t &word)
 {
@@ -61,9 +60,12 @@ void pause()
 
 } // namespace
 
-std::uint32_t thread_id()
+constinit std::atomic<std::uint32_t *> process_life = &no_life;
+constinit thread_local OwnThread own_thread = {};
+
+std::uint32_t ask_thread_id()
 {
-    std::uint32_t *page = life_page();
+    std::uint32_t *page = map_life();
     if (page == nullptr)
         return static_cast<std::uint32_t>(kernel::call(SYS_gettid));
     std::uint32_t life = ref(*page).load(std::memory_order_relaxed);
@@ -73,20 +75,11 @@ std::uint32_t thread_id()
         if (ref(*page).compare_exchange_strong(life, next))
             life = next;
     }
-    if (own_life != life) {
-        own_id = static_cast<std::uint32_t>(kernel::call(SYS_gettid));
-        own_life = life;
+    if (own_thread.life != life) {
+        own_thread.id = static_cast<std::uint32_t>(kernel::call(SYS_gettid));
+        own_thread.life = life;
     }
-    return own_id;
-}
-
-Lock::Taken Lock::take()
-{
-    const std::uint32_t self = thread_id();
-    std::uint32_t none = 0;
-    if (ref(word_).compare_exchange_strong(none, self, std::memory_order_acquire))
-        return Taken::Clean;
-    return take_slowly(self);
+    return own_thread.id;
 }
 
 Lock::Taken Lock::take_slowly(std::uint32_t self)
@@ -126,13 +119,9 @@ Lock::Taken Lock::take_slowly(std::uint32_t self)
     }
 }
 
-void Lock::give()
+// Not ours any more if a handler of this thread took it over and gave it up.
+void Lock::give_slowly(std::uint32_t self, std::uint32_t now)
 {
-    // Not ours any more if a handler of this thread took it over and gave it up.
-    const std::uint32_t self = thread_id();
-    std::uint32_t now = self;
-    if (ref(word_).compare_exchange_strong(now, 0, std::memory_order_release))
-        return;
     if (now != (self | waiters))
         return;
     ref(word_).store(0, std::memory_order_release);

@@ -53,31 +53,11 @@ void Table::unmake()
     highest_ = 0;
 }
 
-Object *Table::use(int fd)
+// The number stands for something else since it was looked up.
+Object *Table::use_another(Object *object, int fd)
 {
-    for (;;) {
-        Object *object = find(fd);
-        if (object == nullptr)
-            return nullptr;
-        kernel::add(object->users);
-        if (slots_[fd].load(std::memory_order_seq_cst) == object)
-            return object;
-        done(object);
-    }
-}
-
-bool Table::leave(Object *object)
-{
-    if (kernel::subtract(object->users) != 1)
-        return false;
-    std::uint32_t waiting = ending;
-    return object->names.compare_exchange_strong(waiting, 0);
-}
-
-void Table::done(Object *object)
-{
-    if (leave(object))
-        over_(object);
+    done(object);
+    return use(fd);
 }
 
 Object *Table::add(int fd, Object::Kind kind, std::uint64_t cookie)

@@ -55,11 +55,34 @@ public:
                                                  : nullptr;
     }
     /// As find(), and the object does not end before done().
-    Object *use(int fd);
-    void done(Object *object);
+    Object *use(int fd)
+    {
+        Object *object = find(fd);
+        return object == nullptr ? nullptr : use(object, fd);
+    }
+    /// @param found  what find() said of it just now
+    Object *use(Object *found, int fd)
+    {
+        kernel::add(found->users);
+        if (slots_[fd].load(std::memory_order_seq_cst) == found) [[likely]]
+            return found;
+        return use_another(found, fd);
+    }
+    void done(Object *object)
+    {
+        if (leave(object)) [[unlikely]]
+            over_(object);
+    }
     /// As done(), but where it was the last use of an object without descriptors, the caller ends
     /// it.
-    bool leave(Object *object);
+    bool leave(Object *object)
+    {
+        // Between the two a full fence, where there are threads: pairs with take().
+        if (kernel::subtract(object->users) != 1 || object->names.load() != ending) [[likely]]
+            return false;
+        std::uint32_t waiting = ending;
+        return object->names.compare_exchange_strong(waiting, 0);
+    }
     /// Whether calls are at work with it.
     static bool is_used(const Object &object) { return object.users.load() != 0; }
     /// Users that do not sleep.
@@ -130,6 +153,8 @@ private:
     static constexpr std::uint32_t none = 0;
     /// Set in `names` while the object waits for its last user.
     static constexpr std::uint32_t ending = 1u << 31;
+
+    Object *use_another(Object *object, int fd);
 
     std::size_t size_ = 0; ///< of slots_, in numbers
     std::uint32_t count_ = 0;
