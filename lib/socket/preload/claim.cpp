@@ -170,7 +170,7 @@ void Body::use_first(int fd)
     first_.fetch_and(is_over ? ~(unclaimed | claiming) : ~claiming);
 }
 
-Connection *Body::connection_or_kernel(int fd, bool *counted)
+Connection *Body::find_connection(int fd, bool *counted)
 {
     for (;;) {
         Connection *one = connection(fd);

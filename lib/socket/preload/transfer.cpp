@@ -17,6 +17,8 @@ namespace
 class Rest
 {
 public:
+    static constexpr int places = 16;
+
     Rest(const iovec *parts, int n) : parts_(parts), n_(n) {}
 
     const iovec *next(int *n)
@@ -44,7 +46,6 @@ public:
     bool is_over() const { return n_ == 0; }
 
 private:
-    static constexpr int places = 16;
     const iovec *parts_;
     int n_;
     std::size_t offset_ = 0;
@@ -191,7 +192,8 @@ private:
 };
 
 // One step of a call: by the connection, or by the kernel where it has stayed TCP meanwhile.
-ssize_t step(Body &body, int named, Way way, const iovec *places, int n, int flags)
+[[gnu::always_inline]] inline ssize_t step(Body &body, int named, Way way, const iovec *places,
+                                           int n, int flags)
 {
     const int fd = body.number(named);
     ssize_t result;
@@ -222,6 +224,26 @@ bool has_end(Body &body, int named)
     constexpr std::uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
     Connection *one = body.claimed();
     return ((one == nullptr ? kernel::events_of(fd, ends) : one->look(fd, EPOLLIN)) & ends) != 0;
+}
+
+bool wants_all(Way way, int flags)
+{
+    return way == Way::Out || (flags & MSG_WAITALL) != 0;
+}
+
+bool is_whole(ssize_t moved, const iovec &part)
+{
+    return static_cast<std::size_t>(moved) == part.iov_len;
+}
+
+// @return what a call says that an error has ended behind so many bytes
+ssize_t end_behind(Held &held, ssize_t done, ssize_t error)
+{
+    if (done == 0)
+        return error;
+    if (Connection *one = held.body() == nullptr ? nullptr : held.body()->claimed(); one != nullptr)
+        one->owe(error);
+    return done;
 }
 
 // Whether all that is wanted was peeked at, or is there: one look does not pass from the kernel's
@@ -257,46 +279,128 @@ ssize_t peek_all(Held &held, int fd, const iovec *parts, int n, int flags)
     }
 }
 
-ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
+namespace
+{
+// The call has begun with a step, and that was not all.
+// @param result  of that step
+[[gnu::noinline]] ssize_t go_on(Held &held, int fd, Way way, const iovec *parts, int n, int flags,
+                                ssize_t result)
 {
     Rest rest(parts, n);
     Waiting waiting(fd, way, flags);
     ssize_t done = 0;
-    const bool all = way == Way::Out || (flags & MSG_WAITALL) != 0;
     for (;;) {
+        if (result > 0) {
+            done += result;
+            rest.skip(static_cast<std::size_t>(result));
+            if (!wants_all(way, flags) || rest.is_over())
+                return done;
+        } else if (result == 0) {
+            return done;
+        } else {
+            if (result == -EAGAIN)
+                result = waiting.wait(held);
+            if (result < 0)
+                return end_behind(held, done, result);
+        }
         if (way == Way::In && done > 0 && is_at_mark(*held.body(), fd))
             return done;
         int count = 0;
         const iovec *places = rest.next(&count);
         // A part that was sent is the result, and the signal comes with the next call.
         const int now = way == Way::Out && done > 0 ? flags | MSG_NOSIGNAL : flags;
-        ssize_t result = step(*held.body(), fd, way, places, count, now);
-        if (result > 0) {
-            done += result;
-            rest.skip(static_cast<std::size_t>(result));
-            if (!all || rest.is_over())
-                return done;
-            continue;
-        }
-        if (result == -EAGAIN)
-            result = waiting.wait(held);
-        else if (result == 0)
-            return done;
-        if (result >= 0)
-            continue;
-        if (Connection *one = held.body() == nullptr ? nullptr : held.body()->claimed();
-            one != nullptr && done > 0)
-            one->owe(result);
-        return done > 0 ? done : result;
+        result = step(*held.body(), fd, way, places, count, now);
     }
 }
 
+// Inline: nearly all calls are over by then.
+[[gnu::always_inline]] inline ssize_t begin(Held &held, int fd, Way way, const iovec *parts, int n,
+                                            int flags)
+{
+    const ssize_t first = step(*held.body(), fd, way, parts, std::min(n, Rest::places), flags);
+    if (first > 0 && (!wants_all(way, flags) || (n == 1 && is_whole(first, *parts)))) [[likely]]
+        return first;
+    if (first == -EAGAIN && (flags & MSG_DONTWAIT) != 0)
+        return first;
+    return go_on(held, fd, way, parts, n, flags, first);
+}
+} // namespace
+
+ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
+{
+    return begin(held, fd, way, parts, n, flags);
+}
+
+namespace
+{
+// Nothing is wanted: recv() waits until something is there all the same, and takes none of it.
 ssize_t receive_nothing(Held &held, int fd, int flags)
 {
     char byte;
     const iovec part = {&byte, 1};
     const ssize_t result = transfer(held, fd, Way::In, &part, 1, flags | MSG_PEEK);
     return result > 0 ? 0 : result;
+}
+
+bool is_empty(const iovec *parts, int n)
+{
+    return std::all_of(parts, parts + n, [](const iovec &part) { return part.iov_len == 0; });
+}
+
+// The kernel answers EFAULT to a pointer that leads nowhere. Here only that one is looked for.
+bool has_null(const iovec *parts, int n)
+{
+    return std::any_of(parts, parts + n, [](const iovec &part) {
+        return part.iov_base == nullptr && part.iov_len > 0;
+    });
+}
+
+// Where read() and its kin have nothing to do they do not wait, unlike recv().
+bool is_for_files(Call call)
+{
+    return call == Call::read || call == Call::__read_chk || call == Call::readv ||
+           call == Call::preadv2 || call == Call::preadv64v2;
+}
+
+// Bytes, and where they lie: nothing that the kernel would refuse, or that has a meaning of its
+// own.
+bool are_plain(const iovec *parts, int n)
+{
+    const auto is_plain = [](const iovec &part) {
+        return part.iov_base != nullptr && part.iov_len - 1 < SSIZE_MAX &&
+               reinterpret_cast<std::uintptr_t>(part.iov_base) + part.iov_len <= user_space;
+    };
+    return n > 0 && std::all_of(parts, parts + n, is_plain);
+}
+
+// What is said without a step of the connection.
+// @retval false  nothing is: it is to be made
+bool is_answered(Held &held, Call call, int fd, Way way, const iovec *parts, int n, int flags,
+                 bool is_one, ssize_t &answer)
+{
+    answer = check(parts, n, is_one);
+    if (answer == 0 && (flags & MSG_TRUNC) == 0 && has_null(parts, n))
+        answer = -EFAULT;
+    if (answer != 0)
+        return true;
+    if (way == Way::Out || !is_empty(parts, n))
+        return false;
+    answer = is_for_files(call) ? 0 : receive_nothing(held, fd, flags);
+    return true;
+}
+} // namespace
+
+ssize_t move(Held &held, Call call, int fd, Way way, const iovec *parts, int n, int flags,
+             bool is_one)
+{
+    KeepErrno keep;
+    ssize_t answer = 0;
+    if (!are_plain(parts, n) && is_answered(held, call, fd, way, parts, n, flags, is_one, answer))
+        [[unlikely]]
+        return answer;
+    if (way == Way::In && (flags & peeks_all) == peeks_all) [[unlikely]]
+        return peek_all(held, fd, parts, n, flags);
+    return begin(held, fd, way, parts, n, flags);
 }
 
 } // namespace ntb::socket::preload

@@ -35,35 +35,17 @@ inline void count_bytes(Way way, ssize_t bytes)
 ssize_t peek_all(Held &held, int fd, const iovec *parts, int n, int flags);
 /// As the kernel's calls: sends all; receives what is there, or all with MSG_WAITALL.
 ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags);
-/// Nothing is wanted: recv() waits until something is there all the same, and takes none of it.
-ssize_t receive_nothing(Held &held, int fd, int flags);
+/// One call on a connection, whose parts are as the program gave them.
+/// @param call  says what waits where nothing is wanted
+ssize_t move(Held &held, Call call, int fd, Way way, const iovec *parts, int n, int flags,
+             bool is_one);
 
-inline bool is_empty(const iovec *parts, int n)
-{
-    return std::all_of(parts, parts + n, [](const iovec &part) { return part.iov_len == 0; });
-}
-
-/// Where read() and its kin have nothing to do they do not wait, unlike recv().
-inline bool is_for_files(Call call)
-{
-    return call == Call::read || call == Call::__read_chk || call == Call::readv ||
-           call == Call::preadv2 || call == Call::preadv64v2;
-}
-
-/// The kernel answers EFAULT to a pointer that leads nowhere. Here only that one is looked for.
-inline bool has_null(const iovec *parts, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (parts[i].iov_base == nullptr && parts[i].iov_len > 0)
-            return true;
-    return false;
-}
+constexpr std::uint64_t user_space = std::uint64_t{1} << 56; // on no machine is it larger
 
 /// What the kernel refuses of lengths before it touches a byte: above all a negative number that
 /// was taken for one.
 inline int check(const iovec *parts, int n, bool is_one)
 {
-    constexpr std::uint64_t user_space = std::uint64_t{1} << 56; // on no machine is it larger
     for (int i = 0; i < n; i++) {
         if (parts[i].iov_len > SSIZE_MAX)
             return is_one ? -EFAULT : -EINVAL;
@@ -87,44 +69,47 @@ ssize_t finish_call(Turn &turn, Way way, ssize_t result, Kernel kernel)
     return result;
 }
 
-/// One call on one descriptor. Where nothing is tracked it is the kernel's, after one load.
+/// One call on a descriptor that stands for something. Not inline: where nothing is tracked a call
+/// has no use for the registers and the frame of this.
 template <typename Kernel>
-ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, Kernel kernel,
-             bool is_one = false)
+[[gnu::noinline]] ssize_t data_of_object(Object &found, Call call, int fd, Way way,
+                                         const iovec *parts, int n, int flags, Kernel kernel,
+                                         bool is_one)
 {
-    // The kernel's answer to none is EFAULT.
-    if (state.table.find(fd) == nullptr || (parts == nullptr && n > 0)) [[likely]]
-        return kernel();
-    Held held(fd, Object::Kind::Connection);
-    if (held.body() == nullptr)
+    Held held(found, fd, Object::Kind::Connection);
+    Body *const body = held.body();
+    if (body == nullptr)
         return kernel();
     count(call);
-    Turn turn(held, fd);
+    Turn turn(held, *body, fd);
     ssize_t result = -ESTALE;
     if (turn.connection() != nullptr && n >= 0 && n <= IOV_MAX &&
-        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) {
-        KeepErrno keep;
-        if (const int error = check(parts, n, is_one); error != 0)
-            result = error;
-        else if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
-            result = -EFAULT;
-        else if (way == Way::In && (flags & peeks_all) == peeks_all && !is_empty(parts, n))
-            result = peek_all(held, fd, parts, n, flags);
-        else if (way == Way::Out || !is_empty(parts, n))
-            result = transfer(held, fd, way, parts, n, flags);
-        else
-            result = is_for_files(call) ? 0 : receive_nothing(held, fd, flags);
-    }
+        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0)
+        result = move(held, call, fd, way, parts, n, flags, is_one);
     return finish_call(turn, way, result, kernel);
+}
+
+/// One call on one descriptor. Where nothing is tracked it is the kernel's, after one load.
+template <typename Kernel>
+ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, Kernel kernel)
+{
+    // The kernel's answer to none is EFAULT.
+    Object *const found = state.table.find(fd);
+    if (found == nullptr || (parts == nullptr && n > 0)) [[likely]]
+        return kernel();
+    return data_of_object(*found, call, fd, way, parts, n, flags, kernel, false);
 }
 
 template <typename Kernel>
 ssize_t data(Call call, int fd, Way way, const void *at, size_t size, int flags, Kernel kernel)
 {
+    Object *const found = state.table.find(fd);
+    if (found == nullptr) [[likely]]
+        return kernel();
     // No call moves more at once.
     constexpr std::size_t most = 0x7ffff000;
     const iovec part = {const_cast<void *>(at), size > SSIZE_MAX ? size : std::min(size, most)};
-    return data(call, fd, way, &part, 1, flags, kernel, true);
+    return data_of_object(*found, call, fd, way, &part, 1, flags, kernel, true);
 }
 
 } // namespace ntb::socket::preload

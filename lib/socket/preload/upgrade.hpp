@@ -54,7 +54,13 @@ public:
     }
     /// As connection(). Where it may still be claimed later it is not before done_in_kernel().
     /// @param counted  whether that has to follow
-    Connection *connection_or_kernel(int fd, bool *counted);
+    Connection *connection_or_kernel(int fd, bool *counted)
+    {
+        if (first_.load(std::memory_order_acquire) == 0) [[likely]]
+            if (Connection *one = claimed(); one != nullptr)
+                return one;
+        return find_connection(fd, counted);
+    }
     void done_in_kernel() { first_.fetch_sub(1); }
     bool is_connecting() const
     {
@@ -144,6 +150,7 @@ private:
     /// Of waits_: EPOLLIN and EPOLLOUT are below, a count of changes above.
     static constexpr std::uint32_t directions = 7;
 
+    Connection *find_connection(int fd, bool *counted);
     void use_first(int fd);
     void connected(int fd);
     bool can_be_learned(int fd) const;
@@ -180,6 +187,12 @@ public:
     Held(int fd, Object::Kind kind) : object_(state.table.use(fd))
     {
         if (object_ != nullptr && object_->kind != kind)
+            drop();
+    }
+    /// @param found  what the table has found of it just now
+    Held(Object &found, int fd, Object::Kind kind) : object_(state.table.use(&found, fd))
+    {
+        if (object_ != nullptr && object_->kind != kind) [[unlikely]]
             drop();
     }
     ~Held() { drop(); }
@@ -242,7 +255,8 @@ void for_each_body(const Step &step)
 class Turn
 {
 public:
-    Turn(Held &held, int fd) : held_(held), body_(held.body())
+    Turn(Held &held, int fd) : Turn(held, *held.body(), fd) {}
+    Turn(Held &held, Body &body, int fd) : held_(held), body_(&body)
     {
         one_ = body_->connection_or_kernel(fd, &counted_);
         if (body_->is_kernels())
@@ -250,9 +264,8 @@ public:
     }
     ~Turn()
     {
-        if (counted_ && (place_ == Uses::none || Uses::keeps(place_)))
-            body_->done_in_kernel();
-        Uses::let_go(place_);
+        if (counted_) [[unlikely]]
+            done_in_kernel();
     }
     Turn(const Turn &) = delete;
     Turn &operator=(const Turn &) = delete;
@@ -266,6 +279,13 @@ public:
     }
 
 private:
+    void done_in_kernel()
+    {
+        if (place_ == Uses::none || Uses::keeps(place_))
+            body_->done_in_kernel();
+        Uses::let_go(place_);
+    }
+
     Held &held_;
     Body *body_;
     Connection *one_;
