@@ -37,16 +37,6 @@ void full_fence()
 #endif
 }
 
-/// Whether the peer has begun a sleep that was not served yet: once for each.
-bool has_begun(const std::uint32_t &sleep, std::uint32_t &served)
-{
-    const std::uint32_t now = load(sleep, std::memory_order_seq_cst);
-    if (now == 0 || now == served)
-        return false;
-    served = now;
-    return true;
-}
-
 } // namespace
 
 // ---- life
@@ -66,17 +56,10 @@ void Connection::open(int fd)
     stage_.store(Stage::Matched, std::memory_order_release);
 }
 
-bool Connection::is_matched()
+bool Connection::is_matched_now()
 {
-    const Stage stage = stage_.load(std::memory_order_acquire);
-    if (stage == Stage::Pending) [[unlikely]]
-        attachment_->process();
+    attachment_->process();
     return stage_.load(std::memory_order_acquire) == Stage::Matched;
-}
-
-bool Connection::is_lost() const
-{
-    return (load(page_->gone) | load(record_->lost)) != 0;
 }
 
 /// Its daemon is gone, or has ended it: the other end hears it from here as well.
@@ -166,32 +149,6 @@ void Connection::close_for_all(int fd)
 }
 
 // ---- calls
-
-ssize_t Connection::receive(int fd, const iovec *parts, int n, int flags)
-{
-    if (!is_matched() || (flags & (MSG_OOB | MSG_ERRQUEUE)) != 0)
-        return kernel::receive(fd, parts, n, flags);
-    Parts places(parts, n);
-    const std::size_t total = places.total();
-    if (total == 0)
-        return kernel::receive(fd, parts, n, flags);
-    return Receiving(*this, fd).read(places, total, flags);
-}
-
-ssize_t Connection::send(int fd, const iovec *parts, int n, int flags)
-{
-    if (!is_matched())
-        return kernel::send(fd, parts, n, flags);
-    Parts places(parts, n);
-    const std::size_t total = places.total();
-    if (total == 0)
-        return kernel::send(fd, parts, n, flags);
-    Sending out(*this, fd);
-    out.attend();
-    if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0)
-        return out.write_urgent(parts, n, flags);
-    return out.write(places, total, flags);
-}
 
 int Connection::shutdown(int fd, int how)
 {
@@ -334,32 +291,10 @@ void Connection::report_fin(std::uint32_t generation)
 // ---- bells
 
 // No flag of the socket matters, nor does a full one: then the bell is readable already.
-void Connection::ring_bell(std::uint32_t event)
+void Connection::ring_bell(char byte)
 {
-    const char byte = event == EPOLLIN ? 1 : 2;
     call(SYS_sendto, bell_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0);
     attachment_->count(&Attachment::Figures::rings);
-}
-
-/// Behind a full fence.
-void Connection::ring_reader()
-{
-    SendHalf &half = record_->out;
-    const ReceiverAsks &asks = lines_out().receiver_asks;
-    if (has_begun(asks.wants_data, half.rung))
-        ring_bell(EPOLLIN);
-    if (has_begun(asks.dozes_for_data, half.woken))
-        end_doze(lines_out().sender_asks.woken_for_data);
-}
-
-void Connection::ring_writer()
-{
-    ReceiveHalf &half = record_->in;
-    const SenderAsks &asks = lines_in().sender_asks;
-    if (has_begun(asks.wants_room, half.rung))
-        ring_bell(EPOLLOUT);
-    if (has_begun(asks.dozes_for_room, half.woken))
-        end_doze(lines_in().receiver_asks.woken_for_room);
 }
 
 /// For words that the other end finds when it looks, which a daemon in its place has to pass on.
@@ -375,8 +310,8 @@ void Connection::ring_carrier(void (Connection::*ring)())
 /// Whatever the peer sleeps for.
 void Connection::ring_all()
 {
-    for (const unsigned event : {EPOLLIN, EPOLLOUT})
-        ring_bell(event);
+    ring_bell(rung_in);
+    ring_bell(rung_out);
     end_doze(lines_out().sender_asks.woken_for_data);
     end_doze(lines_in().receiver_asks.woken_for_room);
 }

@@ -124,11 +124,29 @@ private:
     Connection() = default;
     ~Connection() = default;
 
-    bool is_matched();
-    bool is_lost() const;
-    std::uint64_t signs_to_sender() const;
+    bool is_matched()
+    {
+        const Stage stage = stage_.load(std::memory_order_acquire);
+        return stage == Stage::Matched || (stage == Stage::Pending && is_matched_now());
+    }
+    bool is_matched_now();
+    bool is_lost() const { return (ntbc::load(page_->gone) | ntbc::load(record_->lost)) != 0; }
+    /// What the peer and the daemons say to the sending half, which attends to the same words.
+    std::uint64_t signs_to_sender() const
+    {
+        using ntbc::load;
+        const ReceiverAsks &asks = lines_out().receiver_asks;
+        const bool said =
+            (load(asks.ask) | load(asks.gone) | load(record_->broken)) != 0 || is_lost();
+        return (std::uint64_t{load(asks.generation)} << 1) + said;
+    }
+    /// Nothing was said that may have to be attended to more than once, and a grant once.
+    bool is_attended() const
+    {
+        const std::uint64_t signs = signs_to_sender();
+        return (signs & 1) == 0 && signs == ntbc::load(record_->out.attended);
+    }
     std::uint32_t reset_events() const;
-    bool is_attended() const;
     Lines &lines_out() const { return page_->direction[index_]; }
     Lines &lines_in() const { return page_->direction[1 - index_]; }
     /// The bytes of a ring that are in use.
@@ -141,9 +159,37 @@ private:
     ssize_t say_reset(int fd);
     void check_daemon();
     void close_for_all(int fd);
-    void ring_bell(std::uint32_t event);
-    void ring_reader();
-    void ring_writer();
+    /// The bytes of a bell.
+    static constexpr char rung_in = 1, rung_out = 2;
+    void ring_bell(char byte);
+    /// Behind a full fence: the peer's sleep that was not ended yet is.
+    void ring_reader()
+    {
+        SendHalf &half = record_->out;
+        const ReceiverAsks &asks = lines_out().receiver_asks;
+        if (has_begun(asks.wants_data, half.rung))
+            ring_bell(rung_in);
+        if (has_begun(asks.dozes_for_data, half.woken))
+            end_doze(lines_out().sender_asks.woken_for_data);
+    }
+    void ring_writer()
+    {
+        ReceiveHalf &half = record_->in;
+        const SenderAsks &asks = lines_in().sender_asks;
+        if (has_begun(asks.wants_room, half.rung))
+            ring_bell(rung_out);
+        if (has_begun(asks.dozes_for_room, half.woken))
+            end_doze(lines_in().receiver_asks.woken_for_room);
+    }
+    /// Whether a sleep has begun that was not served yet: once for each.
+    static bool has_begun(const std::uint32_t &sleep, std::uint32_t &served)
+    {
+        const std::uint32_t now = ntbc::load(sleep, std::memory_order_seq_cst);
+        if (now == 0 || now == served) [[likely]]
+            return false;
+        served = now;
+        return true;
+    }
     void ring_all();
     void ring_carrier(void (Connection::*ring)());
     void end_doze(std::uint32_t &word);

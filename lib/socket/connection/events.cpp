@@ -18,10 +18,6 @@ using ntbc::load;
 namespace
 {
 
-// Of the bytes of a bell.
-constexpr std::uint32_t rung_in = 1;
-constexpr std::uint32_t rung_out = 2;
-
 void sleep(Sleepers &sleepers, std::uint32_t &word)
 {
     std::atomic_ref(sleepers.count).fetch_add(1);
@@ -40,21 +36,6 @@ void wake(Sleepers &sleepers, std::uint32_t &word)
 }
 
 } // namespace
-
-/// What the peer and the daemons say to the sending half, whose attend() reads the same words.
-std::uint64_t Connection::signs_to_sender() const
-{
-    const ReceiverAsks &asks = lines_out().receiver_asks;
-    const bool said = (load(asks.ask) | load(asks.gone) | load(record_->broken)) != 0 || is_lost();
-    return (std::uint64_t{load(asks.generation)} << 1) + said;
-}
-
-/// Nothing was said that may have to be attended to more than once, and a grant once.
-bool Connection::is_attended() const
-{
-    const std::uint64_t signs = signs_to_sender();
-    return (signs & 1) == 0 && signs == load(record_->out.attended);
-}
 
 // Each term grows as long as the state is one that has signs: so does the sum.
 std::uint64_t Connection::signs(std::uint32_t events) const
@@ -185,8 +166,8 @@ void Connection::disarm(std::uint32_t events, bool rung)
         socket::wake(record_->out.sleepers, lines_out().sender_asks.wants_room);
     if (!rung)
         return;
-    drain_bell((load(record_->in.sleepers.count) != 0 ? rung_in : 0) |
-               (load(record_->out.sleepers.count) != 0 ? rung_out : 0));
+    drain_bell((load(record_->in.sleepers.count) != 0 ? std::uint32_t{rung_in} : 0) |
+               (load(record_->out.sleepers.count) != 0 ? std::uint32_t{rung_out} : 0));
 }
 
 const std::uint32_t *Connection::doze(std::uint32_t event, std::uint32_t &value)

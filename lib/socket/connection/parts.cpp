@@ -7,7 +7,7 @@
 namespace ntb::socket
 {
 
-std::size_t Parts::total() const
+std::size_t Parts::sum() const
 {
     std::size_t total = 0;
     for (int i = 0; i < n_; i++)
@@ -27,35 +27,6 @@ int Parts::next(iovec *places, int room, std::size_t most) const
         offset = 0;
     }
     return used;
-}
-
-void Parts::skip(std::size_t bytes)
-{
-    while (n_ > 0 && bytes >= parts_->iov_len - offset_) {
-        bytes -= parts_->iov_len - offset_;
-        offset_ = 0;
-        parts_++;
-        n_--;
-    }
-    offset_ += bytes;
-}
-
-void Parts::copy_into(const Ring &ring, std::uint64_t position, std::size_t bytes)
-{
-    for (iovec one; bytes > 0 && next(&one, 1, bytes) > 0; bytes -= one.iov_len) {
-        ring.copy_in(position, one.iov_base, one.iov_len);
-        position += one.iov_len;
-        skip(one.iov_len);
-    }
-}
-
-void Parts::copy_from(const Ring &ring, std::uint64_t position, std::size_t bytes)
-{
-    for (iovec one; bytes > 0 && next(&one, 1, bytes) > 0; bytes -= one.iov_len) {
-        ring.copy_out(one.iov_base, position, one.iov_len);
-        position += one.iov_len;
-        skip(one.iov_len);
-    }
 }
 
 } // namespace ntb::socket

@@ -29,22 +29,12 @@ constexpr std::uint32_t kept_ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 } // namespace
 
-Connection::Receiving::Receiving(Connection &connection, int fd)
-    : connection_(connection), half_(connection.record_->in), fd_(fd)
+void Connection::Receiving::recover()
 {
-    const Lock::Taken taken = half_.lock.take();
-    receiver_ = half_.receiver.now();
-    if (taken != Lock::Taken::Clean)
-        repair();
+    repair();
     // What is stored into a ring now, the daemon may take away.
-    if (taken == Lock::Taken::Doubt)
-        connection.break_off(fd);
-}
-
-void Connection::Receiving::commit()
-{
-    half_.receiver.put(receiver_);
-    store(half_.above, std::uint32_t{is_above()});
+    if (taken_ == Lock::Taken::Doubt)
+        connection_.break_off(fd_);
 }
 
 // Rules L2 and L3.
@@ -91,18 +81,15 @@ void Connection::Receiving::grant()
     Attachment::turn();
 }
 
-void Connection::Receiving::attend()
+void Connection::Receiving::attend_to_news(bool lost)
 {
     const State before = receiver_.state();
     if (before == State::Tcp) {
-        if (!connection_.is_lost())
+        if (!lost)
             grant();
         return;
     }
     if (before != State::Granted && before != State::Seen)
-        return;
-    const bool lost = connection_.is_lost(); // and then the words: they may have come before
-    if (!lost && has_no_news())
         return;
     const SenderWords words = load_words(connection_.lines_in().sender);
     std::uint64_t taken = 0;
@@ -128,40 +115,18 @@ void Connection::Receiving::attend()
     Attachment::turn();
 }
 
-/// Whether TCP's bytes below the switch are taken.
-bool Connection::Receiving::is_above() const
-{
-    return receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start;
-}
-
-/// Bytes and marks are all that comes once the switch was seen. What else the line says is looked
-/// at with them.
-bool Connection::Receiving::has_no_news() const
-{
-    const SenderLine &line = connection_.lines_in().sender;
-    return receiver_.state() == State::Seen &&
-           load(line.mark) == static_cast<std::uint32_t>(receiver_.peer().mark) &&
-           load(line.head) == receiver_.peer().head;
-}
-
-/// Whether the next bytes are in the ring.
-bool Connection::Receiving::reads_ring() const
-{
-    return is_above() && receiver_.peer().head > receiver_.taken();
-}
-
 /// Whether a mark's offset is reached.
 bool Connection::Receiving::at_mark() const
 {
     const SenderWords &peer = receiver_.peer();
-    return is_above() && peer.mark != Mark::None && receiver_.taken() == peer.head;
+    return receiver_.is_above() && peer.mark != Mark::None && receiver_.taken() == peer.head;
 }
 
-/// What matters of the kernel in the state: above the switch it is asked now and then.
-Receiver::Kernel Connection::Receiving::ask_kernel()
+/// Above the switch it is asked now and then.
+Receiver::Kernel Connection::Receiving::ask_kernel_behind()
 {
-    const bool above = is_above();
-    if (receiver_.state() == State::Tcp || reads_ring() || at_mark())
+    const bool above = receiver_.is_above();
+    if (receiver_.state() == State::Tcp || at_mark())
         return {};
     const bool broken = load(connection_.record_->broken) != 0;
     const bool is_time = kernel::is_time(half_.asked);
@@ -179,7 +144,7 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
     if (above && (kernel.fin || kernel.rst))
         attend(); // what was stored before it
     // Nor may an end hide that some have come past the ring (rule C1).
-    if (above && kernel.fin && is_above() && !goes_on_by_kernel() &&
+    if (above && kernel.fin && receiver_.is_above() && !goes_on_by_kernel() &&
         kernel::bytes_queued(fd_) > 0) {
         connection_.attachment_->count(&Attachment::Figures::unseen);
         connection_.break_off(fd_);
@@ -220,18 +185,35 @@ ssize_t Connection::Receiving::read_kernel(const Parts &parts, std::size_t most,
     return got;
 }
 
+void Connection::Receiving::publish()
+{
+    const std::uint64_t taken = receiver_.taken();
+    if (receiver_.words().generation == 0 || taken == half_.shown)
+        return;
+    half_.shown = taken;
+    std::atomic_ref(connection_.lines_in().receiver.taken)
+        .exchange(taken, std::memory_order_seq_cst);
+    connection_.ring_writer();
+}
+
+inline void Connection::Receiving::copy_place(Parts &parts, std::uint64_t offset,
+                                              std::size_t bytes) const
+{
+    const SenderWords::Place place = receiver_.place_of(offset);
+    parts.copy_from(connection_.ring_in(place.used), place.position, bytes);
+}
+
 /// Bytes of the narrow ring, and behind them those of the wide one.
-void Connection::Receiving::copy_out(Parts &parts, std::uint64_t offset, std::size_t bytes)
+inline void Connection::Receiving::copy_out(Parts &parts, std::uint64_t offset,
+                                            std::size_t bytes) const
 {
     const std::uint64_t wide = receiver_.peer().wide;
-    while (bytes > 0) {
-        const std::size_t some =
-            offset < wide ? std::min<std::uint64_t>(bytes, wide - offset) : bytes;
-        const SenderWords::Place place = receiver_.place_of(offset);
-        parts.copy_from(connection_.ring_in(place.used), place.position, some);
-        offset += some;
-        bytes -= some;
+    if (offset < wide && wide - offset < bytes) [[unlikely]] {
+        copy_place(parts, offset, wide - offset);
+        bytes -= wide - offset;
+        offset = wide;
     }
+    copy_place(parts, offset, bytes);
 }
 
 /// Whether what follows the ring's bytes is the kernel's.
@@ -248,14 +230,42 @@ std::size_t Connection::Receiving::peek_behind(const Parts &parts, std::size_t m
     return static_cast<std::size_t>(std::max<ssize_t>(got, 0));
 }
 
-ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
+/// Takes what the ring has, as far as it is wanted. @return bytes
+inline std::size_t Connection::Receiving::take(Parts &parts, std::size_t most, int flags)
+{
+    const std::uint64_t offset = receiver_.taken();
+    const std::size_t bytes = std::min<std::uint64_t>(most, receiver_.peer().head - offset);
+    if ((flags & MSG_TRUNC) != 0) [[unlikely]]
+        parts.skip(bytes);
+    else
+        copy_out(parts, offset, bytes);
+    receiver_.took_from_ring(bytes);
+    half_.by_ring += bytes;
+    connection_.received_.add(bytes);
+    commit();
+    publish_taken(false);
+    return bytes;
+}
+
+inline ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
+{
+    attend();
+    std::size_t done = 0;
+    if (receiver_.has_bytes() && (flags & MSG_PEEK) == 0) [[likely]] {
+        done = take(parts, total, flags);
+        if (done == total)
+            return static_cast<ssize_t>(done);
+        attend();
+    }
+    return read_on(parts, total, flags, done);
+}
+
+/// @param done  bytes that were taken before, from the ring; and then it was attended
+ssize_t Connection::Receiving::read_on(Parts &parts, std::size_t total, int flags, std::size_t done)
 {
     const bool peeks = (flags & MSG_PEEK) != 0;
-    std::size_t done = 0;
     std::uint64_t peeked = 0; // bytes of the kernel
     while (done < total) {
-        if (done == 0)
-            attend();
         const Receiver::Kernel kernel = ask_kernel();
         const State before = receiver_.state();
         Receiver::Reading from = receiver_.next(kernel);
@@ -287,24 +297,20 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
                 break;
             continue;
         }
-        if (from.source == Source::Ring) {
+        if (from.source == Source::Ring && peeks) {
             const std::size_t bytes = std::min<std::uint64_t>(total - done, from.most);
             if ((flags & MSG_TRUNC) != 0)
                 parts.skip(bytes);
             else
                 copy_out(parts, from.offset, bytes);
             done += bytes;
-            if (peeks) {
-                if (bytes == from.most && done < total && peeked == 0 && goes_on_by_kernel() &&
-                    !kernel::is_at_mark(fd_))
-                    done += peek_behind(parts, total - done, flags);
-                break;
-            }
-            receiver_.took_from_ring(bytes);
-            half_.by_ring += bytes;
-            connection_.received_.add(bytes);
-            commit();
-            publish_taken(false);
+            if (bytes == from.most && done < total && peeked == 0 && goes_on_by_kernel() &&
+                !kernel::is_at_mark(fd_))
+                done += peek_behind(parts, total - done, flags);
+            break;
+        }
+        if (from.source == Source::Ring) {
+            done += take(parts, total - done, flags);
             if (done < total)
                 attend();
             continue;
@@ -320,16 +326,15 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
     return static_cast<ssize_t>(done);
 }
 
-void Connection::Receiving::publish_taken(bool all)
+ssize_t Connection::receive(int fd, const iovec *parts, int n, int flags)
 {
-    const std::uint64_t taken = receiver_.taken();
-    if (receiver_.words().generation == 0 || taken == half_.shown ||
-        (!all && taken - half_.shown < receiver_.place_of(half_.shown).used / 4))
-        return; // a quarter of what the sender has in use as long as that is all it knows
-    half_.shown = taken;
-    std::atomic_ref(connection_.lines_in().receiver.taken)
-        .exchange(taken, std::memory_order_seq_cst);
-    connection_.ring_writer();
+    if (!is_matched() || (flags & (MSG_OOB | MSG_ERRQUEUE)) != 0)
+        return kernel::receive(fd, parts, n, flags);
+    Parts places(parts, n);
+    const std::size_t total = places.total();
+    if (total == 0)
+        return kernel::receive(fd, parts, n, flags);
+    return Receiving(*this, fd).read(places, total, flags);
 }
 
 std::uint64_t Connection::Receiving::readable()
@@ -338,7 +343,7 @@ std::uint64_t Connection::Receiving::readable()
     switch (receiver_.state()) {
     case State::Seen: {
         const SenderWords &peer = receiver_.peer();
-        if (is_above())
+        if (receiver_.is_above())
             return peer.head - receiver_.taken() +
                    (goes_on_by_kernel() ? kernel::bytes_queued(fd_) : 0);
         const std::uint64_t below = peer.start - receiver_.taken();

@@ -30,16 +30,12 @@ constexpr long urgent_pause_ns = 1000000;
 
 } // namespace
 
-Connection::Sending::Sending(Connection &connection, int fd)
-    : connection_(connection), half_(connection.record_->out), fd_(fd)
+void Connection::Sending::recover()
 {
-    const Lock::Taken taken = half_.lock.take();
-    sender_ = half_.sender.now();
-    if (taken != Lock::Taken::Clean)
-        repair();
+    repair();
     // What is stored into a ring now, the daemon may take away.
-    if (taken == Lock::Taken::Doubt)
-        connection.break_off(fd);
+    if (taken_ == Lock::Taken::Doubt)
+        connection_.break_off(fd_);
 }
 
 // Rules L2 and L3. Words that were wanted behind were stored before: the receiver may have cleared
@@ -72,11 +68,9 @@ void Connection::Sending::act(const Sender::Actions &actions, bool once_read)
         connection_.break_off(fd_, once_read);
 }
 
-void Connection::Sending::attend()
+void Connection::Sending::attend_to_news()
 {
     Lines &lines = connection_.lines_out();
-    if (connection_.is_attended())
-        return;
     const Sender::State before = sender_.state();
     store(half_.attended, connection_.signs_to_sender());
     if (connection_.is_lost())
@@ -137,7 +131,22 @@ bool Connection::Sending::go_back()
     return back;
 }
 
-Sender::Route Connection::Sending::route(std::size_t wanted)
+inline Sender::Route Connection::Sending::route_in_ring(std::size_t wanted)
+{
+    const Sender::Route found = sender_.route_in_ring(half_.taken);
+    if (found.most >= wanted) [[likely]]
+        return found;
+    half_.taken = load(connection_.lines_out().receiver.taken);
+    return sender_.route_in_ring(half_.taken);
+}
+
+inline Sender::Route Connection::Sending::route(std::size_t wanted)
+{
+    return sender_.state() == Sender::State::Ring ? route_in_ring(wanted) : route_to_ring(wanted);
+}
+
+/// By the kernel, or from here on by ring.
+Sender::Route Connection::Sending::route_to_ring(std::size_t wanted)
 {
     std::uint64_t written = 0;
     bool differs = false;
@@ -149,20 +158,16 @@ Sender::Route Connection::Sending::route(std::size_t wanted)
         written = *said;
         differs = written != expected;
     }
-    ReceiverWords peer;
-    peer.taken = half_.taken;
-    Sender::Route found = sender_.route(written, peer);
+    const Sender::Route found = sender_.route(written, {});
     if (found.switched) {
         commit();
         store_words(connection_.lines_out().sender, sender_.words());
         Attachment::turn();
-    } else if (differs && ++half_.mistrust >= mistrust_max) {
+        return route_in_ring(wanted);
+    }
+    if (differs && ++half_.mistrust >= mistrust_max) {
         connection_.attachment_->count(&Attachment::Figures::unseen);
         go_back();
-    }
-    if (found.way != Sender::Way::Kernel && found.most < wanted) {
-        peer.taken = half_.taken = load(connection_.lines_out().receiver.taken);
-        found = sender_.route(written, peer);
     }
     return found;
 }
@@ -196,7 +201,32 @@ ssize_t Connection::Sending::write_kernel(const Parts &parts, int flags)
     return written;
 }
 
-ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
+inline void Connection::Sending::put(Parts &parts, std::size_t bytes,
+                                     const SenderWords::Place &place)
+{
+    parts.copy_into(connection_.ring_out(place.used), place.position, bytes);
+    sender_.wrote_into_ring(bytes);
+    half_.by_ring += bytes;
+    connection_.sent_.add(bytes);
+    commit();
+    publish_head(connection_.lines_out().sender, sender_.count());
+    connection_.ring_reader();
+}
+
+inline ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
+{
+    if (sender_.state() == Sender::State::Ring) [[likely]] {
+        const Sender::Route to = route_in_ring(total);
+        if (to.most >= total) [[likely]] {
+            put(parts, total, to.place);
+            return static_cast<ssize_t>(total);
+        }
+    }
+    return write_on(parts, total, flags);
+}
+
+/// As far as there is room: where not all goes into the ring at once.
+ssize_t Connection::Sending::write_on(Parts &parts, std::size_t total, int flags)
 {
     std::size_t done = 0;
     while (done < total) {
@@ -221,13 +251,7 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
             continue;
         }
         const std::size_t bytes = std::min<std::size_t>(total - done, to.most);
-        parts.copy_into(connection_.ring_out(to.place.used), to.place.position, bytes);
-        sender_.wrote_into_ring(bytes);
-        half_.by_ring += bytes;
-        connection_.sent_.add(bytes);
-        commit();
-        publish_head(connection_.lines_out().sender, sender_.count());
-        connection_.ring_reader();
+        put(parts, bytes, to.place);
         done += bytes;
     }
     if (done < total)
@@ -249,6 +273,21 @@ ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
         attend();
     }
     return write_kernel(Parts(parts, n), flags);
+}
+
+ssize_t Connection::send(int fd, const iovec *parts, int n, int flags)
+{
+    if (!is_matched())
+        return kernel::send(fd, parts, n, flags);
+    Parts places(parts, n);
+    const std::size_t total = places.total();
+    if (total == 0)
+        return kernel::send(fd, parts, n, flags);
+    Sending out(*this, fd);
+    out.attend();
+    if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0)
+        return out.write_urgent(parts, n, flags);
+    return out.write(places, total, flags);
 }
 
 /// Whether a peer that sends nothing any more has taken nothing for a while, either. It may be one

@@ -54,7 +54,7 @@ bool Receiver::look(const SenderWords &peer, std::uint64_t kernel_count)
     return state_ == State::Seen;
 }
 
-Receiver::Reading Receiver::next(const Kernel &kernel)
+Receiver::Reading Receiver::next_but_bytes(const Kernel &kernel)
 {
     switch (state_) {
     case State::Tcp:
@@ -93,8 +93,6 @@ Receiver::Reading Receiver::read_seen(const Kernel &kernel)
             state_ = State::Reset;
         return state_ == State::Reset ? Reading{Source::Reset, 0, 0} : nothing;
     }
-    if (taken_ < peer_.head)
-        return {Source::Ring, taken_, peer_.head - taken_};
     if (peer_.mark == Mark::Revert) {
         state_ = State::Tcp;
         return native;

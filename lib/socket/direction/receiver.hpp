@@ -2,6 +2,7 @@
 #ifndef NTB_SOCKET_DIRECTION_RECEIVER_HPP
 #define NTB_SOCKET_DIRECTION_RECEIVER_HPP
 
+#include <algorithm>
 #include <cstdint>
 
 #include "direction/words.hpp"
@@ -51,9 +52,29 @@ public:
     /// says a second mark or one before its head breaks the direction.
     /// @retval true if words() changed and are to be stored: the switch was seen
     bool look(const SenderWords &peer, std::uint64_t kernel_count);
+    /// The same for a head alone that has moved on, as it does with each burst: follows() says of
+    /// the other words what it said before, as what was taken only grows.
+    /// @retval false it is not that, and nothing was looked at
+    bool look_at_head(const SenderWords &peer)
+    {
+        if (state_ != State::Seen || lost_ != 0 || !peer.differs_in_head(peer_) ||
+            !peer.is_head(std::max(taken_, peer.start), peer_.head, ring_bytes_))
+            return false;
+        peer_.head = peer.head;
+        return true;
+    }
 
     /// Where the next bytes come from, after look().
-    Reading next(const Kernel &kernel);
+    Reading next(const Kernel &kernel)
+    {
+        if (has_bytes()) [[likely]]
+            return {Source::Ring, taken_, peer_.head - taken_};
+        return next_but_bytes(kernel);
+    }
+    /// Whether TCP's bytes below the switch are taken.
+    bool is_above() const { return state_ == State::Seen && taken_ >= peer_.start; }
+    /// Whether the next bytes are in the ring.
+    bool has_bytes() const { return is_above() && peer_.head > taken_; }
     void took_from_kernel(std::uint64_t bytes);
     void took_from_ring(std::uint64_t bytes) { taken_ += bytes; }
 
@@ -80,6 +101,7 @@ public:
     void recount(std::uint64_t kernel_count) { took_from_kernel(kernel_count - by_kernel_); }
 
 private:
+    Reading next_but_bytes(const Kernel &kernel);
     Reading read_granted(const Kernel &kernel);
     Reading read_seen(const Kernel &kernel);
 

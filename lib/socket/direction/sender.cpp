@@ -29,14 +29,9 @@ Sender::Route Sender::route(std::uint64_t kernel_count, const ReceiverWords &pee
     }
     if (state_ != State::Ring)
         return {Way::Kernel, false, 0, 0, {}};
-    // The peer's word is input: neither below the switch nor above what was sent.
-    const std::uint64_t taken = std::clamp(peer.taken, start_, count_);
-    const SenderWords own = words();
-    // The peer's word may also have gone back.
-    const std::uint64_t end = own.end_of_room(taken, ring_bytes_);
-    const std::uint64_t room = end > count_ ? end - count_ : 0;
-    return {room > 0 ? Way::Ring : Way::Full, switches, count_, room,
-            own.place_of(count_, ring_bytes_)};
+    Route found = route_in_ring(peer.taken);
+    found.switched = switches;
+    return found;
 }
 
 std::uint32_t Sender::want()
@@ -141,13 +136,6 @@ void Sender::recount(std::uint64_t kernel_count)
     // In a ring the count is recorded before it is published, and the kernel takes nothing.
     if (state_ != State::Ring)
         count_ = kernel_count + by_rings_;
-}
-
-SenderWords Sender::words() const
-{
-    const std::uint64_t head = mark_ == Mark::None ? count_ : mark_offset_;
-    return {generation_,           used_ != 0,   mark_,   start_,
-            used_ != 0 ? head : 0, mark_offset_, narrow_, wide_};
 }
 
 } // namespace ntb::socket

@@ -2,6 +2,7 @@
 #ifndef NTB_SOCKET_DIRECTION_SENDER_HPP
 #define NTB_SOCKET_DIRECTION_SENDER_HPP
 
+#include <algorithm>
 #include <cstdint>
 
 #include "direction/words.hpp"
@@ -45,6 +46,19 @@ public:
     /// Other than the
     ///                      record's own count, it keeps the direction on TCP (rule C1).
     Route route(std::uint64_t kernel_count, const ReceiverWords &peer);
+    /// The same in the state Ring.
+    /// @param said  by the peer to be taken: input, neither below the switch nor above what was
+    /// sent
+    Route route_in_ring(std::uint64_t said) const
+    {
+        const std::uint64_t taken = std::clamp(said, start_, count_);
+        const SenderWords own = words();
+        // The peer's word may also have gone back.
+        const std::uint64_t end = own.end_of_room(taken, ring_bytes_);
+        const std::uint64_t room = end > count_ ? end - count_ : 0;
+        return {room > 0 ? Way::Ring : Way::Full, false, count_, room,
+                own.place_of(count_, ring_bytes_)};
+    }
     void wrote_by_kernel(std::uint64_t bytes) { count_ += bytes; }
     /// The caller has copied `bytes`, at most what route() said; words() publishes them.
     void wrote_into_ring(std::uint64_t bytes) { count_ += bytes; }
@@ -80,7 +94,12 @@ public:
     Actions lost();
 
     /// What the sender's line has to hold.
-    SenderWords words() const;
+    SenderWords words() const
+    {
+        const std::uint64_t head = mark_ == Mark::None ? count_ : mark_offset_;
+        return {generation_,           used_ != 0,   mark_,   start_,
+                used_ != 0 ? head : 0, mark_offset_, narrow_, wide_};
+    }
     State state() const { return state_; }
     std::uint64_t count() const { return count_; }
     std::uint32_t wanted() const { return wanted_; }

@@ -29,9 +29,8 @@ bool follows(const SenderWords &now, const SenderWords &before, std::uint64_t ta
     // Below the switch TCP's bytes are still to be taken; they take no room in the ring.
     const std::uint64_t from = std::max(taken, now.start);
     const bool same_start = !before.started || now.start == before.start;
-    const bool forward = now.head >= from && now.head >= before.head &&
+    const bool forward = now.is_head(from, before.head, ring_bytes) &&
                          is_place(now, before, ring_bytes) &&
-                         now.head <= now.end_of_room(from, ring_bytes) &&
                          (now.wide == 0 || now.wide <= from + now.narrow);
     const bool same_mark = before.mark == Mark::None ||
                            (now.mark == before.mark && now.mark_offset == before.mark_offset);

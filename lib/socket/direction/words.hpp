@@ -34,6 +34,21 @@ struct SenderWords {
 
     bool operator==(const SenderWords &) const = default;
 
+    /// Whether no other word is another one, both have started, and there is no mark: that one has
+    /// more to be looked at.
+    bool differs_in_head(const SenderWords &other) const
+    {
+        return mark == Mark::None && other.mark == mark && other.generation == generation &&
+               started && other.started && other.start == start &&
+               other.mark_offset == mark_offset && other.narrow == narrow && other.wide == wide;
+    }
+    /// Whether the head has not gone back behind @p before, nor beyond the room of a receiver that
+    /// may read on at @p from.
+    bool is_head(std::uint64_t from, std::uint64_t before, std::uint64_t ring_bytes) const
+    {
+        return head >= from && head >= before && head <= end_of_room(from, ring_bytes);
+    }
+
     /// Where the byte of an offset lies: `position` modulo `used` bytes at the ring's beginning.
     struct Place {
         std::uint64_t used;

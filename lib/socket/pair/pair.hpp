@@ -5,9 +5,12 @@
 #ifndef NTB_SOCKET_PAIR_PAIR_HPP
 #define NTB_SOCKET_PAIR_PAIR_HPP
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <ctime>
 
 #include "direction/words.hpp"
 #include "ring/layout.hpp"
@@ -74,18 +77,57 @@ static_assert(offsetof(Page, gone) == offsetof(ntbc::Page, gone));
 
 /// Grows, and is one for all of a machine: of what one thread has stored for two connections, the
 /// later has the larger one.
-std::uint64_t moment();
+inline std::uint64_t moment()
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t now;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+    return now;
+#else
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+#endif
+}
 
 /// Copies the words in the order that words.hpp demands.
-SenderWords load_words(const SenderLine &line);
+inline SenderWords load_words(const SenderLine &line)
+{
+    using ntbc::load;
+    SenderWords words;
+    words.mark = static_cast<Mark>(load(line.mark));
+    words.mark_offset = load(line.mark_offset);
+    words.started = load(line.started) != 0;
+    words.head = load(line.head);
+    words.wide = load(line.wide);
+    words.narrow = load(line.narrow);
+    words.start = load(line.start);
+    words.generation = load(line.generation);
+    return words;
+}
 /// The words but `taken`, which lies in another line.
-ReceiverWords load_words(const ReceiverAsks &asks);
+inline ReceiverWords load_words(const ReceiverAsks &asks)
+{
+    using ntbc::load;
+    ReceiverWords words;
+    words.generation = load(asks.generation);
+    words.seen = load(asks.seen) != 0;
+    words.ask = load(asks.ask) != 0;
+    return words;
+}
 
 /// Stores all words, also again after a death. They are of the generation that the receiver has
 /// cleared the line for.
 void store_words(SenderLine &line, const SenderWords &words);
 /// Publishes bytes: the head alone, with a full fence behind it.
-void publish_head(SenderLine &line, std::uint64_t head);
+inline void publish_head(SenderLine &line, std::uint64_t head)
+{
+    ntbc::store(line.stamp, moment());
+    std::atomic_ref(line.head).exchange(head, std::memory_order_seq_cst);
+}
 
 /// What a ring begins with: an eighth, and a page at least. What fits goes round in so few bytes,
 /// and takes no more memory.
@@ -104,13 +146,33 @@ struct Ring {
     std::uint8_t *data;
     std::uint32_t bytes; ///< a power of two
 
-    void copy_in(std::uint64_t position, const void *from, std::size_t n) const;
-    void copy_out(void *to, std::uint64_t position, std::size_t n) const;
+    void copy_in(std::uint64_t position, const void *from, std::size_t n) const
+    {
+        const std::uint64_t at = position & (bytes - 1);
+        const std::size_t first = std::min<std::size_t>(n, bytes - at);
+        std::memcpy(data + at, from, first);
+        if (n > first) [[unlikely]]
+            std::memcpy(data, static_cast<const std::uint8_t *>(from) + first, n - first);
+    }
+    void copy_out(void *to, std::uint64_t position, std::size_t n) const
+    {
+        const std::uint64_t at = position & (bytes - 1);
+        const std::size_t first = std::min<std::size_t>(n, bytes - at);
+        std::memcpy(to, data + at, first);
+        if (n > first) [[unlikely]]
+            std::memcpy(static_cast<std::uint8_t *>(to) + first, data, n - first);
+    }
 };
 
 /// @param memory  all of the connection, as mapped
 /// @param used    the bytes of it that are in use, at its beginning; 0: all
-Ring ring_of(void *memory, std::uint32_t ring_bytes, unsigned direction, std::uint64_t used = 0);
+inline Ring ring_of(void *memory, std::uint32_t ring_bytes, unsigned direction,
+                    std::uint64_t used = 0)
+{
+    auto *at = static_cast<std::uint8_t *>(memory) + ntbc::page_bytes;
+    return {at + direction * std::size_t{ring_bytes},
+            used == 0 ? ring_bytes : static_cast<std::uint32_t>(used)};
+}
 
 } // namespace ntb::socket
 
