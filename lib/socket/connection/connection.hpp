@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernel/shadow.hpp"
 #include "record/record.hpp"
 
 #include <sys/types.h>
@@ -52,6 +53,22 @@ public:
     /// As recvmsg() without control data. Flags: MSG_PEEK, MSG_TRUNC, MSG_WAITALL (only as far as
     /// bytes are there), MSG_DONTWAIT (the same), MSG_OOB (the kernel's).
     ssize_t receive(int fd, const iovec *parts, int n, int flags);
+    /// Whether receive() would find nothing, and would not ask the kernel either: as it says, but
+    /// without the lock. Who has that may store `drained` meanwhile; but it is never above the
+    /// head, which is loaded behind it: where both are one, the ring was empty then.
+    [[gnu::always_inline]] bool finds_nothing() const
+    {
+        using ntbc::load;
+        if (stage_.load(std::memory_order_acquire) != Stage::Matched)
+            return false;
+        const ReceiveHalf &half = record_->in;
+        const SenderLine &line = lines_in().sender;
+        const std::uint64_t drained = load(half.drained);
+        return load(line.head) == drained && drained != 0 && load(line.mark) == 0 && !is_lost() &&
+               (load(record_->broken) | load(half.is_shut) |
+                (load(half.kernel) & ReceiveHalf::ends)) == 0 &&
+               load(half.asked, std::memory_order_relaxed) == kernel::tick();
+    }
     /// As sendmsg() without control data. SIGPIPE is raised as the kernel does.
     /// @retval -EAGAIN nothing was taken
     ssize_t send(int fd, const iovec *parts, int n, int flags);

@@ -170,6 +170,7 @@ private:
     {
         half_.receiver.put(receiver_);
         ntbc::store(half_.above, std::uint32_t{receiver_.is_above()});
+        ntbc::store(half_.drained, receiver_.is_drained() ? receiver_.taken() : 0);
     }
     /// Bytes and marks are all that comes once the switch was seen. What else the line says is
     /// looked at with them.

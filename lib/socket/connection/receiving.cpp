@@ -25,7 +25,6 @@ namespace
 {
 
 constexpr int places_max = 16;
-constexpr std::uint32_t kept_ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 } // namespace
 
@@ -130,7 +129,7 @@ Receiver::Kernel Connection::Receiving::ask_kernel_behind()
         return {};
     const bool broken = load(connection_.record_->broken) != 0;
     const bool is_time = kernel::is_time(half_.asked);
-    if (above && (half_.kernel & kept_ends) == 0 && !broken && !is_time)
+    if (above && (half_.kernel & ReceiveHalf::ends) == 0 && !broken && !is_time)
         return {};
     const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
     Receiver::Kernel kernel = {};
@@ -334,6 +333,8 @@ ssize_t Connection::receive(int fd, const iovec *parts, int n, int flags)
     const std::size_t total = places.total();
     if (total == 0)
         return kernel::receive(fd, parts, n, flags);
+    if (finds_nothing())
+        return -EAGAIN;
     return Receiving(*this, fd).read(places, total, flags);
 }
 

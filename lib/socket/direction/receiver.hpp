@@ -75,6 +75,11 @@ public:
     bool is_above() const { return state_ == State::Seen && taken_ >= peer_.start; }
     /// Whether the next bytes are in the ring.
     bool has_bytes() const { return is_above() && peer_.head > taken_; }
+    /// Whether there is nothing until a word changes: no bytes, and no mark behind them.
+    bool is_drained() const
+    {
+        return is_above() && peer_.head == taken_ && peer_.mark == Mark::None;
+    }
     void took_from_kernel(std::uint64_t bytes);
     void took_from_ring(std::uint64_t bytes) { taken_ += bytes; }
 

@@ -3,6 +3,7 @@
 
 #include "kernel/system.hpp"
 
+#include <atomic>
 #include <cstddef>
 
 #include <linux/sockios.h>
@@ -136,12 +137,10 @@ std::uint32_t events_of(int fd, std::uint32_t events)
 
 bool is_time(std::uint64_t &last)
 {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    const auto tick = static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
-                      static_cast<std::uint64_t>(now.tv_nsec);
-    const bool passed = tick != last;
-    last = tick;
+    const std::uint64_t now = tick();
+    const bool passed = now != last;
+    // Others read it without the lock of who asks.
+    std::atomic_ref(last).store(now, std::memory_order_relaxed);
     return passed;
 }
 

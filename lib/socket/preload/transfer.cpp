@@ -191,15 +191,18 @@ private:
     Handled before_ = {}; ///< a handler between two of its waits ends it, too (rule W9)
 };
 
+ssize_t step_by(Connection &one, int fd, Way way, const iovec *places, int n, int flags)
+{
+    return way == Way::In ? one.receive(fd, places, n, flags) : one.send(fd, places, n, flags);
+}
+
 // One step of a call: by the connection, or by the kernel where it has stayed TCP meanwhile.
-[[gnu::always_inline]] inline ssize_t step(Body &body, int named, Way way, const iovec *places,
-                                           int n, int flags)
+ssize_t step(Body &body, int named, Way way, const iovec *places, int n, int flags)
 {
     const int fd = body.number(named);
     ssize_t result;
     if (Connection *one = body.claimed(); one != nullptr) {
-        result =
-            way == Way::In ? one->receive(fd, places, n, flags) : one->send(fd, places, n, flags);
+        result = step_by(*one, fd, way, places, n, flags);
     } else {
         result = way == Way::In ? kernel::receive(fd, places, n, flags)
                                 : kernel::send(fd, places, n, flags);
@@ -313,11 +316,10 @@ namespace
     }
 }
 
-// Inline: nearly all calls are over by then.
-[[gnu::always_inline]] inline ssize_t begin(Held &held, int fd, Way way, const iovec *parts, int n,
-                                            int flags)
+// What a call says whose first step had this result: nearly all are over by then.
+ssize_t go_on_if_needed(Held &held, int fd, Way way, const iovec *parts, int n, int flags,
+                        ssize_t first)
 {
-    const ssize_t first = step(*held.body(), fd, way, parts, std::min(n, Rest::places), flags);
     if (first > 0 && (!wants_all(way, flags) || (n == 1 && is_whole(first, *parts)))) [[likely]]
         return first;
     if (first == -EAGAIN && (flags & MSG_DONTWAIT) != 0)
@@ -328,7 +330,8 @@ namespace
 
 ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
 {
-    return begin(held, fd, way, parts, n, flags);
+    const ssize_t first = step(*held.body(), fd, way, parts, std::min(n, Rest::places), flags);
+    return go_on_if_needed(held, fd, way, parts, n, flags, first);
 }
 
 namespace
@@ -364,43 +367,75 @@ bool is_for_files(Call call)
 
 // Bytes, and where they lie: nothing that the kernel would refuse, or that has a meaning of its
 // own.
+bool is_plain(const iovec &part)
+{
+    return part.iov_base != nullptr && part.iov_len - 1 < SSIZE_MAX &&
+           reinterpret_cast<std::uintptr_t>(part.iov_base) + part.iov_len <= user_space;
+}
+
 bool are_plain(const iovec *parts, int n)
 {
-    const auto is_plain = [](const iovec &part) {
-        return part.iov_base != nullptr && part.iov_len - 1 < SSIZE_MAX &&
-               reinterpret_cast<std::uintptr_t>(part.iov_base) + part.iov_len <= user_space;
-    };
-    return n > 0 && std::all_of(parts, parts + n, is_plain);
+    for (int i = 0; i < n; i++)
+        if (!is_plain(parts[i]))
+            return false;
+    return n > 0;
 }
 
 // What is said without a step of the connection.
 // @retval false  nothing is: it is to be made
-bool is_answered(Held &held, Call call, int fd, Way way, const iovec *parts, int n, int flags,
-                 bool is_one, ssize_t &answer)
+bool is_answered(Held &held, const Asked &asked, ssize_t &answer)
 {
-    answer = check(parts, n, is_one);
-    if (answer == 0 && (flags & MSG_TRUNC) == 0 && has_null(parts, n))
+    answer = check(asked.parts, asked.n, asked.kind.is_one);
+    if (answer == 0 && (asked.flags & MSG_TRUNC) == 0 && has_null(asked.parts, asked.n))
         answer = -EFAULT;
     if (answer != 0)
         return true;
-    if (way == Way::Out || !is_empty(parts, n))
+    if (asked.kind.way == Way::Out || !is_empty(asked.parts, asked.n))
         return false;
-    answer = is_for_files(call) ? 0 : receive_nothing(held, fd, flags);
+    answer = is_for_files(asked.kind.call) ? 0 : receive_nothing(held, asked.fd, asked.flags);
     return true;
+}
+
+// One call on a connection. The number stands for it: it was just looked up.
+ssize_t move(Held &held, Connection &one, const Asked &asked)
+{
+    const auto &[found, kind, fd, parts, n, flags, kernel] = asked;
+    KeepErrno keep;
+    ssize_t answer = 0;
+    if (!are_plain(parts, n) && is_answered(held, asked, answer)) [[unlikely]]
+        return answer;
+    if (kind.way == Way::In && (flags & peeks_all) == peeks_all) [[unlikely]]
+        return peek_all(held, fd, parts, n, flags);
+    const ssize_t first = step_by(one, fd, kind.way, parts, std::min(n, Rest::places), flags);
+    held.body()->announce(fd);
+    return go_on_if_needed(held, fd, kind.way, parts, n, flags, first);
 }
 } // namespace
 
-ssize_t move(Held &held, Call call, int fd, Way way, const iovec *parts, int n, int flags,
-             bool is_one)
+bool finds_nothing(const Asked &asked)
 {
-    KeepErrno keep;
-    ssize_t answer = 0;
-    if (!are_plain(parts, n) && is_answered(held, call, fd, way, parts, n, flags, is_one, answer))
-        [[unlikely]]
-        return answer;
-    if (way == Way::In && (flags & peeks_all) == peeks_all) [[unlikely]]
-        return peek_all(held, fd, parts, n, flags);
-    return begin(held, fd, way, parts, n, flags);
+    const Held held(asked.found, asked.fd, Object::Kind::Connection);
+    const Body *const body = held.body();
+    if (body == nullptr || body->is_kernels() || !body->is_announced() || state.verbose)
+        return false;
+    const Connection *const one = body->connection_at_once();
+    return one != nullptr && is_plain(*asked.parts) && one->finds_nothing();
+}
+
+ssize_t data_of_object(const Asked &asked)
+{
+    Held held(asked.found, asked.fd, Object::Kind::Connection);
+    Body *const body = held.body();
+    if (body == nullptr)
+        return asked.kernel();
+    count(asked.kind.call);
+    Turn turn(held, *body, asked.fd);
+    Connection *const one = turn.connection();
+    ssize_t result = -ESTALE;
+    if (one != nullptr && asked.n >= 0 && asked.n <= IOV_MAX &&
+        (asked.flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) [[likely]]
+        result = move(held, *one, asked);
+    return finish_call(turn, asked.kind.way, result, asked.kernel);
 }
 
 } // namespace ntb::socket::preload

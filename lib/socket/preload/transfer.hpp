@@ -11,7 +11,7 @@
 namespace ntb::socket::preload
 {
 
-enum class Way { In, Out };
+enum class Way : std::uint8_t { In, Out };
 
 constexpr int peeks_all = MSG_PEEK | MSG_WAITALL;
 
@@ -35,11 +35,6 @@ inline void count_bytes(Way way, ssize_t bytes)
 ssize_t peek_all(Held &held, int fd, const iovec *parts, int n, int flags);
 /// As the kernel's calls: sends all; receives what is there, or all with MSG_WAITALL.
 ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags);
-/// One call on a connection, whose parts are as the program gave them.
-/// @param call  says what waits where nothing is wanted
-ssize_t move(Held &held, Call call, int fd, Way way, const iovec *parts, int n, int flags,
-             bool is_one);
-
 constexpr std::uint64_t user_space = std::uint64_t{1} << 56; // on no machine is it larger
 
 /// What the kernel refuses of lengths before it touches a byte: above all a negative number that
@@ -55,11 +50,28 @@ inline int check(const iovec *parts, int n, bool is_one)
     return 0;
 }
 
-/// What a call says. @param result  -ESTALE: it is the kernel's to make
-template <typename Kernel>
-ssize_t finish_call(Turn &turn, Way way, ssize_t result, Kernel kernel)
+/// The kernel's own call with what the program gave, for who does not know which one it is. The
+/// function has to outlive this.
+class KernelCall
 {
-    if (result == -ESTALE) {
+public:
+    template <typename Function>
+    explicit KernelCall(const Function &function)
+        : function_(&function),
+          make_([](const void *at) -> ssize_t { return (*static_cast<const Function *>(at))(); })
+    {
+    }
+    ssize_t operator()() const { return make_(function_); }
+
+private:
+    const void *function_;
+    ssize_t (*make_)(const void *);
+};
+
+/// What a call says. @param result  -ESTALE: it is the kernel's to make
+inline ssize_t finish_call(Turn &turn, Way way, ssize_t result, const KernelCall &kernel)
+{
+    if (result == -ESTALE) [[unlikely]] {
         turn.to_kernel();
         result = kernel();
     } else {
@@ -69,25 +81,27 @@ ssize_t finish_call(Turn &turn, Way way, ssize_t result, Kernel kernel)
     return result;
 }
 
-/// One call on a descriptor that stands for something. Not inline: where nothing is tracked a call
-/// has no use for the registers and the frame of this.
-template <typename Kernel>
-[[gnu::noinline]] ssize_t data_of_object(Object &found, Call call, int fd, Way way,
-                                         const iovec *parts, int n, int flags, Kernel kernel,
-                                         bool is_one)
-{
-    Held held(found, fd, Object::Kind::Connection);
-    Body *const body = held.body();
-    if (body == nullptr)
-        return kernel();
-    count(call);
-    Turn turn(held, *body, fd);
-    ssize_t result = -ESTALE;
-    if (turn.connection() != nullptr && n >= 0 && n <= IOV_MAX &&
-        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0)
-        result = move(held, call, fd, way, parts, n, flags, is_one);
-    return finish_call(turn, way, result, kernel);
-}
+/// What calls that move bytes differ in, beside what they are given.
+struct Kind {
+    Call call;
+    Way way;
+    bool is_one; ///< of bytes at one place
+};
+
+/// A call as the program made it, on a descriptor that stands for something.
+struct Asked {
+    Object &found; ///< what the table said just now
+    Kind kind;
+    int fd;
+    const iovec *parts;
+    int n;
+    int flags;
+    KernelCall kernel;
+};
+ssize_t data_of_object(const Asked &asked);
+/// Whether a receive at one place would find nothing, where a few loads say so. false: it is to be
+/// made.
+bool finds_nothing(const Asked &asked);
 
 /// One call on one descriptor. Where nothing is tracked it is the kernel's, after one load.
 template <typename Kernel>
@@ -97,7 +111,8 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
     Object *const found = state.table.find(fd);
     if (found == nullptr || (parts == nullptr && n > 0)) [[likely]]
         return kernel();
-    return data_of_object(*found, call, fd, way, parts, n, flags, kernel, false);
+    const Kernel kept = kernel; // as below
+    return data_of_object({*found, {call, way, false}, fd, parts, n, flags, KernelCall(kept)});
 }
 
 template <typename Kernel>
@@ -109,7 +124,12 @@ ssize_t data(Call call, int fd, Way way, const void *at, size_t size, int flags,
     // No call moves more at once.
     constexpr std::size_t most = 0x7ffff000;
     const iovec part = {const_cast<void *>(at), size > SSIZE_MAX ? size : std::min(size, most)};
-    return data_of_object(*found, call, fd, way, &part, 1, flags, kernel, true);
+    const Kernel kept = kernel; // which needs a place in memory, but in front of this none
+    const Asked asked = {*found, {call, way, true}, fd, &part, 1, flags, KernelCall(kept)};
+    // Who looks again and again until there is something gets his answer by this alone.
+    if (way == Way::In && flags == MSG_DONTWAIT && finds_nothing(asked))
+        return answer(-EAGAIN);
+    return data_of_object(asked);
 }
 
 } // namespace ntb::socket::preload

@@ -56,10 +56,14 @@ public:
     /// @param counted  whether that has to follow
     Connection *connection_or_kernel(int fd, bool *counted)
     {
-        if (first_.load(std::memory_order_acquire) == 0) [[likely]]
-            if (Connection *one = claimed(); one != nullptr)
-                return one;
-        return find_connection(fd, counted);
+        Connection *one = connection_at_once();
+        return one != nullptr ? one : find_connection(fd, counted);
+    }
+    /// As connection(), where nothing has to be done first. NULL: something has, or it is the
+    /// kernel's
+    Connection *connection_at_once() const
+    {
+        return first_.load(std::memory_order_acquire) == 0 ? claimed() : nullptr;
     }
     void done_in_kernel() { first_.fetch_sub(1); }
     bool is_connecting() const
@@ -79,10 +83,11 @@ public:
     void expect_child(std::uint32_t fork);
     void arrive_in_child(std::uint32_t fork);
     void had_child(std::uint32_t fork);
+    bool is_announced() const { return announced_.load(std::memory_order_relaxed); }
     /// Makes it known to the sets that have the descriptor, once it is upgraded.
     void announce(int fd)
     {
-        if (!announced_.load(std::memory_order_relaxed)) [[unlikely]]
+        if (!is_announced()) [[unlikely]]
             announce_slowly(fd);
     }
     /// All goes by TCP from now on: the socket goes to who does not know of rings (rule R8).

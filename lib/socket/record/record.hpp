@@ -12,6 +12,8 @@
 #include "kernel/lock.hpp"
 #include "pair/pair.hpp"
 
+#include <sys/epoll.h>
+
 namespace ntb::socket
 {
 
@@ -88,17 +90,19 @@ struct SendHalf {
 struct ReceiveHalf {
     Lock lock;
     Committed<Receiver> receiver;
-    std::uint64_t shown;   ///< taken, as last stored
-    std::uint32_t rung;    ///< sleep of the sender that was rung for
-    std::uint32_t woken;   ///< doze of the sender that was ended
-    std::uint32_t kernel;  ///< what it said of the shadow: events that are kept
-    std::uint32_t is_shut; ///< SHUT_RD
-    std::uint32_t above;   ///< the next byte comes by ring: the kernel has none that is wanted
-    std::uint64_t edges;   ///< of the kernel
-    std::uint64_t asked;   ///< when it was asked for ends
+    std::uint64_t shown;  ///< taken, as last stored
+    std::uint32_t rung;   ///< sleep of the sender that was rung for
+    std::uint32_t woken;  ///< doze of the sender that was ended
+    std::uint32_t kernel; ///< what it said of the shadow: events that are kept
+    static constexpr std::uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR; ///< of these
+    std::uint32_t is_shut;                                                  ///< SHUT_RD
+    std::uint32_t above; ///< the next byte comes by ring: the kernel has none that is wanted
+    std::uint64_t edges; ///< of the kernel
+    std::uint64_t asked; ///< when it was asked for ends
     std::uint64_t by_ring;
     std::uint64_t by_kernel;
     Sleepers sleepers, dozers;
+    std::uint64_t drained; ///< the head up to which all is taken, and no mark behind it; 0: not so
 };
 
 struct Record {
