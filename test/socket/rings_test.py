@@ -13,6 +13,7 @@ import shutil
 import sys
 
 from rings import EXCHANGES, SERVER, SKIPPED, as_user, by_ring, in_time, run_by_ring, run_case
+import instructions
 from facts import PATIENCE, await_fact, expect
 from programs import free_port
 
@@ -53,6 +54,25 @@ def traps(bench):
     quiet = [word for word in bench.prefix if word != "-v"]
     alone, under = (bench.run(*words, bench.traps, "epoll_refused", under=False) for words in ([], quiet))
     expect((under.returncode, under.stdout) == (0, alone.stdout), f"{alone}\n{under}")
+
+
+# Instructions of a call by ring, at most, of which the loop of the traps has some 9.
+COSTS = {"send and recv": 1130, "recv of nothing": 215}
+
+
+def costs(bench):
+    """Two programs that poll wait for nothing but these."""
+    instructions.need_valgrind()
+    words = dict(zip(bench.prefix[2::2], bench.prefix[3::2]))
+    preload = {"LD_PRELOAD": str(words["--library"]), "NTB_SOCKET_CONFIG": str(words["--config"])}
+
+    def run_alone(*words, **more):
+        return bench.run(*words, under=False, **more)
+
+    for kind, (name, most) in enumerate(COSTS.items()):
+        counted = instructions.of_a_call(run_alone, bench.traps, kind, preload, (2000, 22000))
+        print(f"{name}: {counted:.1f} instructions by ring")
+        expect(counted <= most, f"{name}: {counted}, at most {most}")
 
 
 def apart(bench):
@@ -388,4 +408,4 @@ def replaced(bench):
 
 
 if __name__ == "__main__":
-    run_case(traps, apart, users, forked, unnamed, families, forking, inetd, replaced)
+    run_case(traps, costs, apart, users, forked, unnamed, families, forking, inetd, replaced)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import instructions
 from facts import PATIENCE, Failure, expect
 
 # All of this machine, and no daemon.
@@ -179,7 +180,7 @@ def report(bench):
 
 
 # Instructions more, at most, that a call takes in user space where no daemon answers. A set counts who sleeps in it.
-COSTS = {"send and recv": 100, "recv of nothing": 50, "epoll_wait": 120, "poll": 50, "epoll_ctl": 70,
+COSTS = {"send and recv": 50, "recv of nothing": 28, "epoll_wait": 120, "poll": 50, "epoll_ctl": 70,
          "connect, accept and both closes": 400}
 # More of them where the compiler guards stacks without being asked, as that of Ubuntu does: a call goes through several
 # functions.
@@ -188,22 +189,12 @@ GUARDS = 25
 
 def costs(bench):
     """Where no daemon answers a call is libc's, after a look at its descriptor."""
-    if shutil.which("valgrind") is None:
-        print("valgrind is not installed (tools/setup)")
-        sys.exit(77)
+    instructions.need_valgrind()
     preload = {"LD_PRELOAD": str(bench.library), "NTB_SOCKET_CONFIG": str(bench.config)}
-
-    def count(kind, calls, more):
-        done = bench.run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", bench.traps, "repeat", kind, calls,
-                         env=os.environ | more)
-        found = re.search(r"Collected : (\d+)", done.stderr)
-        expect(done.returncode == 0 and found, done)
-        return int(found.group(1))
-
     guarded = "__stack_chk_fail" in bench.run("nm", "-D", "--undefined-only", bench.library).stdout
     for kind, (name, most) in enumerate(COSTS.items()):
         most += GUARDS if guarded else 0
-        alone, under = ((count(kind, 600, more) - count(kind, 100, more)) / 500 for more in ({}, preload))
+        alone, under = (instructions.of_a_call(bench.run, bench.traps, kind, more) for more in ({}, preload))
         print(f"{name}: {alone:.1f} instructions, {under:.1f} under the preload")
         expect(under - alone <= most, f"{name}: {under - alone} more, at most {most}")
 

@@ -105,7 +105,7 @@ private:
     void attend_to_news();
     void commit() { half_.sender.put(sender_); }
     Sender::Route route(std::size_t wanted);
-    Sender::Route route_in_ring(std::size_t wanted);
+    std::uint64_t room(std::size_t wanted);
     Sender::Route route_to_ring(std::size_t wanted);
     ssize_t write_on(Parts &parts, std::size_t total, int flags);
     void put(Parts &parts, std::size_t bytes, const SenderWords::Place &place);

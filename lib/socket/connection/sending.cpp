@@ -131,18 +131,25 @@ bool Connection::Sending::go_back()
     return back;
 }
 
-inline Sender::Route Connection::Sending::route_in_ring(std::size_t wanted)
+/// Bytes of room in the ring, where it is one. The peer's word is looked at where the last one does
+/// not say that there is room for so many.
+inline std::uint64_t Connection::Sending::room(std::size_t wanted)
 {
-    const Sender::Route found = sender_.route_in_ring(half_.taken);
-    if (found.most >= wanted) [[likely]]
-        return found;
+    const std::uint64_t known = sender_.room(half_.taken);
+    if (known >= wanted) [[likely]]
+        return known;
     half_.taken = load(connection_.lines_out().receiver.taken);
-    return sender_.route_in_ring(half_.taken);
+    return sender_.room(half_.taken);
 }
 
-inline Sender::Route Connection::Sending::route(std::size_t wanted)
+Sender::Route Connection::Sending::route(std::size_t wanted)
 {
-    return sender_.state() == Sender::State::Ring ? route_in_ring(wanted) : route_to_ring(wanted);
+    if (sender_.state() != Sender::State::Ring)
+        return route_to_ring(wanted);
+    room(wanted);
+    ReceiverWords peer;
+    peer.taken = half_.taken;
+    return sender_.route(0, peer);
 }
 
 /// By the kernel, or from here on by ring.
@@ -163,7 +170,7 @@ Sender::Route Connection::Sending::route_to_ring(std::size_t wanted)
         commit();
         store_words(connection_.lines_out().sender, sender_.words());
         Attachment::turn();
-        return route_in_ring(wanted);
+        return route(wanted);
     }
     if (differs && ++half_.mistrust >= mistrust_max) {
         connection_.attachment_->count(&Attachment::Figures::unseen);
@@ -215,12 +222,9 @@ inline void Connection::Sending::put(Parts &parts, std::size_t bytes,
 
 inline ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
 {
-    if (sender_.state() == Sender::State::Ring) [[likely]] {
-        const Sender::Route to = route_in_ring(total);
-        if (to.most >= total) [[likely]] {
-            put(parts, total, to.place);
-            return static_cast<ssize_t>(total);
-        }
+    if (sender_.state() == Sender::State::Ring && room(total) >= total) [[likely]] {
+        put(parts, total, sender_.place());
+        return static_cast<ssize_t>(total);
     }
     return write_on(parts, total, flags);
 }

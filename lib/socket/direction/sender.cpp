@@ -29,9 +29,8 @@ Sender::Route Sender::route(std::uint64_t kernel_count, const ReceiverWords &pee
     }
     if (state_ != State::Ring)
         return {Way::Kernel, false, 0, 0, {}};
-    Route found = route_in_ring(peer.taken);
-    found.switched = switches;
-    return found;
+    const std::uint64_t free = room(peer.taken);
+    return {free > 0 ? Way::Ring : Way::Full, switches, count_, free, place()};
 }
 
 std::uint32_t Sender::want()

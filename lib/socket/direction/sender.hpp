@@ -46,19 +46,17 @@ public:
     /// Other than the
     ///                      record's own count, it keeps the direction on TCP (rule C1).
     Route route(std::uint64_t kernel_count, const ReceiverWords &peer);
-    /// The same in the state Ring.
+    /// Of the state Ring: bytes of room behind count(), and where the first of them lies.
     /// @param said  by the peer to be taken: input, neither below the switch nor above what was
     /// sent
-    Route route_in_ring(std::uint64_t said) const
+    std::uint64_t room(std::uint64_t said) const
     {
         const std::uint64_t taken = std::clamp(said, start_, count_);
-        const SenderWords own = words();
         // The peer's word may also have gone back.
-        const std::uint64_t end = own.end_of_room(taken, ring_bytes_);
-        const std::uint64_t room = end > count_ ? end - count_ : 0;
-        return {room > 0 ? Way::Ring : Way::Full, false, count_, room,
-                own.place_of(count_, ring_bytes_)};
+        const std::uint64_t end = words().end_of_room(taken, ring_bytes_);
+        return end > count_ ? end - count_ : 0;
     }
+    SenderWords::Place place() const { return words().place_of(count_, ring_bytes_); }
     void wrote_by_kernel(std::uint64_t bytes) { count_ += bytes; }
     /// The caller has copied `bytes`, at most what route() said; words() publishes them.
     void wrote_into_ring(std::uint64_t bytes) { count_ += bytes; }

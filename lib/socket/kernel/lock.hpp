@@ -23,7 +23,9 @@ inline std::uint32_t thread_id()
 {
     const std::uint32_t life = std::atomic_ref(*process_life.load(std::memory_order_acquire))
                                    .load(std::memory_order_relaxed);
-    return life != 0 && own_thread.life == life ? own_thread.id : ask_thread_id();
+    if (life != 0 && own_thread.life == life) [[likely]]
+        return own_thread.id;
+    return ask_thread_id();
 }
 
 /// A lock in memory that processes share, whose holder may die (doc/socket-protocol.md, section 8).

@@ -372,19 +372,23 @@ int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
                  SpinTime &spin_time, const Handled &before, bool tries_again)
 {
     Spin spin(process_spinning(), spin_time);
-    const auto has_news = [&waiter] { return waiter.has_news(); };
+    // What ends a lap is not looked for again: the look behind it may be what the program waits
+    // for.
+    bool is_news = false;
+    const auto has_news = [&] { return is_news = waiter.has_news(); };
     for (std::uint32_t lap = 0;; lap++) {
         // Where the program has sources alone it takes no system call to find one ready.
         const std::uint32_t every = process_spinning().kernel_every;
         const bool due =
             deadline.at_once() || lap % every == every - 1 || (lap == 0 && waiter.has_native());
         if (!due && waiter.has_signs()) {
-            const bool news = has_news();
+            const bool news = is_news || has_news();
             if (news && tries_again)
                 return 1;
             if (!news && mask == nullptr && handled().all == before.all && spin.lap(has_news))
                 continue;
         }
+        is_news = false;
         int n = waiter.has_native() && due ? 0 : waiter.look();
         if (due ? n == 0 : waiter.has_native() && n > 0)
             n = waiter.ask();
