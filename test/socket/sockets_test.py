@@ -180,7 +180,7 @@ def report(bench):
 
 
 # Instructions more, at most, that a call takes in user space where no daemon answers. A set counts who sleeps in it.
-COSTS = {"send and recv": 50, "recv of nothing": 28, "epoll_wait": 120, "poll": 50, "epoll_ctl": 70,
+COSTS = {"send and recv": 45, "recv of nothing": 25, "epoll_wait": 120, "poll": 50, "epoll_ctl": 70,
          "connect, accept and both closes": 400}
 # More of them where the compiler guards stacks without being asked, as that of Ubuntu does: a call goes through several
 # functions.

@@ -16,17 +16,60 @@ ssize_t no_name(int fd, ssize_t got, const sockaddr *from, socklen_t *length)
         *length = 0;
     return got;
 }
+
+// Calls with arguments of their own.
+struct Checked : OneCall {
+    size_t room;
+};
+struct From : OneCall {
+    sockaddr *from;
+    socklen_t *length;
+};
+struct CheckedFrom : OneCall {
+    size_t room;
+    sockaddr *from;
+    socklen_t *length;
+};
+struct To : OneCall {
+    const sockaddr *to;
+    socklen_t length;
+};
+
+constexpr OneCall read_call = {
+    {Call::read, Way::In},
+    [](int fd, void *at, size_t size, int, const OneCall &) { return real().read(fd, at, size); }};
+constexpr OneCall recv_call = {{Call::recv, Way::In},
+                               [](int fd, void *at, size_t size, int flags, const OneCall &) {
+                                   return real().recv(fd, at, size, flags);
+                               }};
+constexpr OneCall write_call = {
+    {Call::write, Way::Out},
+    [](int fd, void *at, size_t size, int, const OneCall &) { return real().write(fd, at, size); }};
+constexpr OneCall send_call = {{Call::send, Way::Out},
+                               [](int fd, void *at, size_t size, int flags, const OneCall &) {
+                                   return real().send(fd, at, size, flags);
+                               }};
+
+template <typename Own>
+const Own &own(const OneCall &self)
+{
+    return static_cast<const Own &>(self);
+}
 } // namespace
 
 NTB_EXPORT(ssize_t, read, int fd, void *to, size_t size)
 {
-    return data(Call::read, fd, Way::In, to, size, 0, [=] { return real().read(fd, to, size); });
+    return data(read_call, fd, to, size, 0);
 }
 
 NTB_EXPORT(ssize_t, __read_chk, int fd, void *to, size_t size, size_t room)
 {
-    return data(Call::__read_chk, fd, Way::In, to, size, 0,
-                [=] { return real().__read_chk(fd, to, size, room); });
+    const Checked call = {{{Call::__read_chk, Way::In},
+                           [](int of, void *at, size_t n, int, const OneCall &self) {
+                               return real().__read_chk(of, at, n, own<Checked>(self).room);
+                           }},
+                          room};
+    return data(call, fd, to, size, 0);
 }
 
 NTB_EXPORT(ssize_t, readv, int fd, const iovec *parts, int n)
@@ -36,37 +79,50 @@ NTB_EXPORT(ssize_t, readv, int fd, const iovec *parts, int n)
 
 NTB_EXPORT(ssize_t, recv, int fd, void *to, size_t size, int flags)
 {
-    return data(Call::recv, fd, Way::In, to, size, flags,
-                [=] { return real().recv(fd, to, size, flags); });
+    return data(recv_call, fd, to, size, flags);
 }
 
 NTB_EXPORT(ssize_t, __recv_chk, int fd, void *to, size_t size, size_t room, int flags)
 {
-    return data(Call::__recv_chk, fd, Way::In, to, size, flags,
-                [=] { return real().__recv_chk(fd, to, size, room, flags); });
+    const Checked call = {{{Call::__recv_chk, Way::In},
+                           [](int of, void *at, size_t n, int how, const OneCall &self) {
+                               return real().__recv_chk(of, at, n, own<Checked>(self).room, how);
+                           }},
+                          room};
+    return data(call, fd, to, size, flags);
 }
 
 NTB_EXPORT(ssize_t, recvfrom, int fd, void *to, size_t size, int flags, sockaddr *from,
            socklen_t *length)
 {
-    const ssize_t got = data(Call::recvfrom, fd, Way::In, to, size, flags,
-                             [=] { return real().recvfrom(fd, to, size, flags, from, length); });
-    return no_name(fd, got, from, length);
+    const From call = {{{Call::recvfrom, Way::In},
+                        [](int of, void *at, size_t n, int how, const OneCall &self) {
+                            const From &given = own<From>(self);
+                            return real().recvfrom(of, at, n, how, given.from, given.length);
+                        }},
+                       from,
+                       length};
+    return no_name(fd, data(call, fd, to, size, flags), from, length);
 }
 
 NTB_EXPORT(ssize_t, __recvfrom_chk, int fd, void *to, size_t size, size_t room, int flags,
            sockaddr *from, socklen_t *length)
 {
-    const ssize_t got = data(Call::__recvfrom_chk, fd, Way::In, to, size, flags, [=] {
-        return real().__recvfrom_chk(fd, to, size, room, flags, from, length);
-    });
-    return no_name(fd, got, from, length);
+    const CheckedFrom call = {{{Call::__recvfrom_chk, Way::In},
+                               [](int of, void *at, size_t n, int how, const OneCall &self) {
+                                   const CheckedFrom &given = own<CheckedFrom>(self);
+                                   return real().__recvfrom_chk(of, at, n, given.room, how,
+                                                                given.from, given.length);
+                               }},
+                              room,
+                              from,
+                              length};
+    return no_name(fd, data(call, fd, to, size, flags), from, length);
 }
 
 NTB_EXPORT(ssize_t, write, int fd, const void *from, size_t size)
 {
-    return data(Call::write, fd, Way::Out, from, size, 0,
-                [=] { return real().write(fd, from, size); });
+    return data(write_call, fd, from, size, 0);
 }
 
 NTB_EXPORT(ssize_t, writev, int fd, const iovec *parts, int n)
@@ -77,19 +133,24 @@ NTB_EXPORT(ssize_t, writev, int fd, const iovec *parts, int n)
 
 NTB_EXPORT(ssize_t, send, int fd, const void *from, size_t size, int flags)
 {
-    return data(Call::send, fd, Way::Out, from, size, flags,
-                [=] { return real().send(fd, from, size, flags); });
+    return data(send_call, fd, from, size, flags);
 }
 
 NTB_EXPORT(ssize_t, sendto, int fd, const void *from, size_t size, int flags, const sockaddr *to,
            socklen_t length)
 {
-    return data(Call::sendto, fd, Way::Out, from, size, flags, [=] {
-        const ssize_t sent = real().sendto(fd, from, size, flags, to, length);
-        if ((flags & MSG_FASTOPEN) != 0 && sent >= 0)
-            count(Reason::fast_open);
-        return sent;
-    });
+    const To call = {{{Call::sendto, Way::Out},
+                      [](int of, void *at, size_t n, int how, const OneCall &self) {
+                          const To &given = own<To>(self);
+                          const ssize_t sent =
+                              real().sendto(of, at, n, how, given.to, given.length);
+                          if ((how & MSG_FASTOPEN) != 0 && sent >= 0)
+                              count(Reason::fast_open);
+                          return sent;
+                      }},
+                     to,
+                     length};
+    return data(call, fd, from, size, flags);
 }
 
 NTB_EXPORT(int, shutdown, int fd, int how)

@@ -68,7 +68,7 @@ ssize_t file_data(Call call, int to, int from, off_t *offset, size_t size, Kerne
         KeepErrno keep;
         result = send_file(held, to, from, offset, size);
     }
-    return finish_call(turn, Way::Out, result, KernelCall(kernel));
+    return finish_call(turn, Way::Out, result, kernel);
 }
 } // namespace
 

@@ -382,27 +382,30 @@ bool are_plain(const iovec *parts, int n)
 }
 
 // What is said without a step of the connection.
+// @param is_one  of bytes at one place
 // @retval false  nothing is: it is to be made
-bool is_answered(Held &held, const Asked &asked, ssize_t &answer)
+bool is_answered(Held &held, Kind kind, int fd, const iovec *parts, int n, int flags, bool is_one,
+                 ssize_t &answer)
 {
-    answer = check(asked.parts, asked.n, asked.kind.is_one);
-    if (answer == 0 && (asked.flags & MSG_TRUNC) == 0 && has_null(asked.parts, asked.n))
+    answer = check(parts, n, is_one);
+    if (answer == 0 && (flags & MSG_TRUNC) == 0 && has_null(parts, n))
         answer = -EFAULT;
     if (answer != 0)
         return true;
-    if (asked.kind.way == Way::Out || !is_empty(asked.parts, asked.n))
+    if (kind.way == Way::Out || !is_empty(parts, n))
         return false;
-    answer = is_for_files(asked.kind.call) ? 0 : receive_nothing(held, asked.fd, asked.flags);
+    answer = is_for_files(kind.call) ? 0 : receive_nothing(held, fd, flags);
     return true;
 }
 
 // One call on a connection. The number stands for it: it was just looked up.
-ssize_t move(Held &held, Connection &one, const Asked &asked)
+[[gnu::always_inline]] inline ssize_t move(Held &held, Connection &one, Kind kind, int fd,
+                                           const iovec *parts, int n, int flags, bool is_one)
 {
-    const auto &[found, kind, fd, parts, n, flags, kernel] = asked;
     KeepErrno keep;
     ssize_t answer = 0;
-    if (!are_plain(parts, n) && is_answered(held, asked, answer)) [[unlikely]]
+    if (!are_plain(parts, n) && is_answered(held, kind, fd, parts, n, flags, is_one, answer))
+        [[unlikely]]
         return answer;
     if (kind.way == Way::In && (flags & peeks_all) == peeks_all) [[unlikely]]
         return peek_all(held, fd, parts, n, flags);
@@ -410,32 +413,65 @@ ssize_t move(Held &held, Connection &one, const Asked &asked)
     held.body()->announce(fd);
     return go_on_if_needed(held, fd, kind.way, parts, n, flags, first);
 }
-} // namespace
 
-bool finds_nothing(const Asked &asked)
+template <typename Kernel>
+[[gnu::always_inline]] inline ssize_t make(Object &found, Kind kind, int fd, const iovec *parts,
+                                           int n, int flags, bool is_one, const Kernel &kernel)
 {
-    const Held held(asked.found, asked.fd, Object::Kind::Connection);
-    const Body *const body = held.body();
-    if (body == nullptr || body->is_kernels() || !body->is_announced() || state.verbose)
-        return false;
-    const Connection *const one = body->connection_at_once();
-    return one != nullptr && is_plain(*asked.parts) && one->finds_nothing();
-}
-
-ssize_t data_of_object(const Asked &asked)
-{
-    Held held(asked.found, asked.fd, Object::Kind::Connection);
+    Held held(found, fd, Object::Kind::Connection);
     Body *const body = held.body();
     if (body == nullptr)
-        return asked.kernel();
-    count(asked.kind.call);
-    Turn turn(held, *body, asked.fd);
+        return kernel();
+    count(kind.call);
+    Turn turn(held, *body, fd);
     Connection *const one = turn.connection();
     ssize_t result = -ESTALE;
-    if (one != nullptr && asked.n >= 0 && asked.n <= IOV_MAX &&
-        (asked.flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) [[likely]]
-        result = move(held, *one, asked);
-    return finish_call(turn, asked.kind.way, result, asked.kernel);
+    if (one != nullptr && n >= 0 && n <= IOV_MAX && (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0)
+        [[likely]]
+        result = move(held, *one, kind, fd, parts, n, flags, is_one);
+    return finish_call(turn, kind.way, result, kernel);
+}
+
+// Whether a receive would find nothing, where a few loads say so. false: it is to be made.
+[[gnu::always_inline]] inline bool finds_nothing(Object &found, int fd, const iovec &part)
+{
+    const Held held(found, fd, Object::Kind::Connection);
+    const Body *const body = held.body();
+    return body != nullptr && !state.verbose && is_plain(part) && body->finds_nothing();
+}
+
+[[gnu::noinline]] ssize_t make_one(int fd, void *at, size_t size, int flags, const OneCall &call,
+                                   Object &found)
+{
+    // No call moves more at once.
+    constexpr std::size_t most = 0x7ffff000;
+    const iovec part = {at, size > SSIZE_MAX ? size : std::min(size, most)};
+    return make(found, call.kind, fd, &part, 1, flags, true,
+                [&] { return call.kernel(fd, at, size, flags, call); });
+}
+
+// Who looks again and again until there is something gets his answer by a few loads. A function of
+// its own, for it needs less registers and room than the call itself.
+[[gnu::noinline]] ssize_t look_or_make_one(int fd, void *at, size_t size, int flags,
+                                           const OneCall &call, Object &found)
+{
+    if (finds_nothing(found, fd, {at, size}))
+        return answer(-EAGAIN);
+    return make_one(fd, at, size, flags, call, found);
+}
+} // namespace
+
+ssize_t data_of_object(int fd, void *at, size_t size, int flags, const OneCall &call, Object &found)
+{
+    const bool looks = flags == MSG_DONTWAIT && call.kind.way == Way::In;
+    return looks ? look_or_make_one(fd, at, size, flags, call, found)
+                 : make_one(fd, at, size, flags, call, found);
+}
+
+ssize_t data_of_object(Object &found, Kind kind, int fd, const iovec *parts, int n, int flags,
+                       const KernelCall &kernel)
+{
+    return make(found, kind, fd, parts, n, flags, false, kernel);
 }
 
 } // namespace ntb::socket::preload

@@ -69,7 +69,8 @@ private:
 };
 
 /// What a call says. @param result  -ESTALE: it is the kernel's to make
-inline ssize_t finish_call(Turn &turn, Way way, ssize_t result, const KernelCall &kernel)
+template <typename Kernel>
+ssize_t finish_call(Turn &turn, Way way, ssize_t result, const Kernel &kernel)
 {
     if (result == -ESTALE) [[unlikely]] {
         turn.to_kernel();
@@ -85,25 +86,33 @@ inline ssize_t finish_call(Turn &turn, Way way, ssize_t result, const KernelCall
 struct Kind {
     Call call;
     Way way;
-    bool is_one; ///< of bytes at one place
 };
 
-/// A call as the program made it, on a descriptor that stands for something.
-struct Asked {
-    Object &found; ///< what the table said just now
+/// A call that moves bytes at one place, and the real one. One that is given more than these
+/// arguments has a kind of its own, with that behind this.
+struct OneCall {
     Kind kind;
-    int fd;
-    const iovec *parts;
-    int n;
-    int flags;
-    KernelCall kernel;
+    ssize_t (*kernel)(int fd, void *at, size_t size, int flags, const OneCall &self);
 };
-ssize_t data_of_object(const Asked &asked);
-/// Whether a receive at one place would find nothing, where a few loads say so. false: it is to be
-/// made.
-bool finds_nothing(const Asked &asked);
 
-/// One call on one descriptor. Where nothing is tracked it is the kernel's, after one load.
+/// One call on a descriptor that stands for something. The arguments have the order that the
+/// program's have: so nothing but two registers changes on the way.
+ssize_t data_of_object(int fd, void *at, size_t size, int flags, const OneCall &call,
+                       Object &found);
+ssize_t data_of_object(Object &found, Kind kind, int fd, const iovec *parts, int n, int flags,
+                       const KernelCall &kernel);
+
+/// One call on one descriptor. Where nothing is tracked it is the kernel's, after one load; and
+/// nothing but that is done here, as it would be for all calls.
+inline ssize_t data(const OneCall &call, int fd, const void *at, size_t size, int flags)
+{
+    Object *const found = state.table.find(fd);
+    void *const place = const_cast<void *>(at);
+    if (found == nullptr) [[likely]]
+        return call.kernel(fd, place, size, flags, call);
+    return data_of_object(fd, place, size, flags, call, *found);
+}
+
 template <typename Kernel>
 ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, Kernel kernel)
 {
@@ -111,25 +120,8 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
     Object *const found = state.table.find(fd);
     if (found == nullptr || (parts == nullptr && n > 0)) [[likely]]
         return kernel();
-    const Kernel kept = kernel; // as below
-    return data_of_object({*found, {call, way, false}, fd, parts, n, flags, KernelCall(kept)});
-}
-
-template <typename Kernel>
-ssize_t data(Call call, int fd, Way way, const void *at, size_t size, int flags, Kernel kernel)
-{
-    Object *const found = state.table.find(fd);
-    if (found == nullptr) [[likely]]
-        return kernel();
-    // No call moves more at once.
-    constexpr std::size_t most = 0x7ffff000;
-    const iovec part = {const_cast<void *>(at), size > SSIZE_MAX ? size : std::min(size, most)};
     const Kernel kept = kernel; // which needs a place in memory, but in front of this none
-    const Asked asked = {*found, {call, way, true}, fd, &part, 1, flags, KernelCall(kept)};
-    // Who looks again and again until there is something gets his answer by this alone.
-    if (way == Way::In && flags == MSG_DONTWAIT && finds_nothing(asked))
-        return answer(-EAGAIN);
-    return data_of_object(asked);
+    return data_of_object(*found, {call, way}, fd, parts, n, flags, KernelCall(kept));
 }
 
 } // namespace ntb::socket::preload

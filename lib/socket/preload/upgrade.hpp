@@ -65,6 +65,13 @@ public:
     {
         return first_.load(std::memory_order_acquire) == 0 ? claimed() : nullptr;
     }
+    /// Whether a receive would find nothing, and has nothing else to do here.
+    bool finds_nothing() const
+    {
+        const Connection *one = connection_.load();
+        return one != nullptr && first_.load(std::memory_order_acquire) == 0 && !is_kernels() &&
+               is_announced() && one->finds_nothing();
+    }
     void done_in_kernel() { first_.fetch_sub(1); }
     bool is_connecting() const
     {
