@@ -34,6 +34,8 @@ inline std::uint32_t subtract(std::atomic<std::uint32_t> &count)
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const std::uint32_t now = count.load(std::memory_order_relaxed);
     count.store(now - 1, std::memory_order_relaxed);
+    // A handler that runs behind this has the count that the caller goes on from.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     return now;
 }
 

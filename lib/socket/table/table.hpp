@@ -77,7 +77,8 @@ public:
     /// it.
     bool leave(Object *object)
     {
-        // Between the two a full fence, where there are threads: pairs with take().
+        // The mark is looked for behind the count: pairs with take(), which sets it and then looks
+        // at the count. One of both finds what the other one has done.
         if (kernel::subtract(object->users) != 1 || object->names.load() != ending) [[likely]]
             return false;
         std::uint32_t waiting = ending;
