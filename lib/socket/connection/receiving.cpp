@@ -252,7 +252,7 @@ inline ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int 
     std::size_t done = 0;
     if (receiver_.has_bytes() && (flags & MSG_PEEK) == 0) [[likely]] {
         done = take(parts, total, flags);
-        if (done == total)
+        if (done == total || connection_.finds_nothing())
             return static_cast<ssize_t>(done);
         attend();
     }
