@@ -69,7 +69,7 @@ inline bool Engine::send_lone(Pair &pair, Turn &turn)
         return true;
     }
     const auto whole = static_cast<std::uint32_t>(sizeof(Header)) + request.bytes;
-    std::byte *const message = pair.link->port->reserve(whole);
+    std::byte *const message = pair.link->port->reserve(whole, true);
     if (!message) {
         turn = Turn::Full;
         return true;

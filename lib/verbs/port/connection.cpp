@@ -78,11 +78,15 @@ Connection::~Connection()
     ntbclient_close(conn_);
 }
 
-std::byte *Connection::reserve(std::uint32_t bytes)
+std::byte *Connection::reserve(std::uint32_t bytes, bool alone)
 {
     const std::size_t wanted = footprint(bytes);
-    if (kept_ + wanted > std::min(room_, shown_at_once) && !make_room(bytes)) [[unlikely]]
+    if (alone && kept_ == 0 && wanted <= std::min(run_, together)) {
+        is_in_ring_ = true;
+        out_ = place_;
+    } else if (!make_room(bytes, alone)) {
         return nullptr;
+    }
     std::byte *const message = out_ + kept_;
     // What fills the last line up, if all that is reserved is committed.
     if (wanted <= together)
@@ -91,29 +95,39 @@ std::byte *Connection::reserve(std::uint32_t bytes)
     return message + sizeof(Prefix);
 }
 
-// Behind what is kept, after what is kept was shown, where the ring begins again, or, for one that
-// would lie in two pieces, in private memory.
-bool Connection::make_room(std::uint32_t bytes)
+bool Connection::make_room(std::uint32_t bytes, bool alone)
 {
     const std::size_t wanted = footprint(bytes);
     if (bytes > longest_)
         return false;
-    publish();
-    if (room_ >= wanted && is_in_ring_)
-        return true;
-    void *place = nullptr;
-    const ssize_t found = ntbclient_place(conn_, wanted, &place);
-    is_in_ring_ = found >= static_cast<ssize_t>(wanted);
-    out_ = is_in_ring_ ? static_cast<std::byte *>(place) : memory_.get();
-    room_ = is_in_ring_                           ? static_cast<std::size_t>(found)
-            : ntbclient_writable(conn_) >= wanted ? wanted
-                                                  : 0;
-    return room_ != 0;
+    if (is_in_ring_ || kept_ + wanted > shown_at_once)
+        publish();
+    is_in_ring_ = false;
+    out_ = memory_.get();
+    if (alone && kept_ == 0 && wanted <= together) {
+        void *place = nullptr;
+        const ssize_t found = ntbclient_place(conn_, wanted, &place);
+        run_ = found > 0 ? static_cast<std::size_t>(found) : 0;
+        is_in_ring_ = wanted <= run_;
+        place_ = static_cast<std::byte *>(place);
+        if (is_in_ring_) {
+            out_ = place_;
+            return true;
+        }
+    }
+    if (room_ < kept_ + wanted) {
+        publish(); // what is kept takes room as well
+        room_ = ntbclient_writable(conn_);
+    }
+    return room_ >= wanted;
 }
 
-// A message is put together where it will lie in the ring, and short ones are shown with those that
-// follow at once: each time that something is shown, the line of the count goes to the other CPU
-// and back. What does not go any more is lost with the connection, as receive() will find.
+// What does not go any more is lost with the connection, as receive() will find. A short message is
+// put together here, as one copy costs less than several places, and goes with those that follow it
+// at once: each time that something is shown, the line of the count goes to the other CPU and back.
+// One that goes alone is put together where it will lie in the ring. Not those of a burst: it takes
+// longer than to copy them, and the peer, which asks for the lines behind what it has seen, takes
+// lines away before they are written.
 void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
 {
     std::byte *const message = out_ + kept_;
@@ -124,7 +138,7 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
     const Prefix prefix = {total, 0};
     std::memcpy(message, &prefix, sizeof(prefix));
     const std::size_t whole = footprint(total);
-    if (whole <= together || n == 0) {
+    if (whole <= together) {
         for (int i = 0; i < n; ++i) {
             std::memcpy(message + head, parts[i].iov_base, parts[i].iov_len);
             head += parts[i].iov_len;
@@ -132,39 +146,32 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
         for (; head != padded_ && head < whole; ++head)
             message[head] = std::byte{0};
         kept_ += whole;
-        if (whole > together)
-            publish();
         return;
     }
-    kept_ += head;
-    const std::size_t rest = whole - head;
-    if (rest == 0)
-        return publish();
-    show(NTBCLIENT_MORE);
+    // Not in the ring, where only short ones are.
     static constexpr std::byte zeroes[line] = {};
-    iovec places[max_parts + 1];
-    std::copy_n(parts, n, places);
-    places[n] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
-    if (ntbclient_sendv(conn_, places, n + 1, 0) != static_cast<ssize_t>(rest))
-        room_ = 0;
-    out_ += rest;
-    room_ -= std::min(room_, rest);
+    iovec places[max_parts + 2] = {{out_, kept_ + head}};
+    std::copy_n(parts, n, places + 1);
+    places[n + 1] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
+    kept_ += whole;
+    note_sent(ntbclient_sendv(conn_, places, n + 2, 0));
 }
 
 void Connection::publish()
 {
     if (kept_ != 0)
-        show(0);
+        note_sent(is_in_ring_ ? ntbclient_placed(conn_, kept_, 0)
+                              : ntbclient_send(conn_, out_, kept_, 0));
 }
 
-// @param flags  of the client library
-void Connection::show(std::uint32_t flags)
+// All that was kept, if the connection goes on.
+void Connection::note_sent(ssize_t sent)
 {
-    const ssize_t sent = is_in_ring_ ? ntbclient_placed(conn_, kept_, flags)
-                                     : ntbclient_send(conn_, out_, kept_, flags);
-    room_ = sent == static_cast<ssize_t>(kept_) ? room_ - kept_ : 0;
-    out_ += kept_;
-    kept_ = 0;
+    const std::size_t bytes = std::exchange(kept_, 0);
+    const bool good = sent == static_cast<ssize_t>(bytes);
+    room_ = good ? room_ - std::min(room_, bytes) : 0;
+    run_ = good ? run_ - std::min(run_, bytes) : 0;
+    place_ += bytes;
 }
 
 // With the first line of a message. @retval false the peer is not what it should be
@@ -222,9 +229,9 @@ bool Connection::receive(Incoming &message)
             // A lone message is often answered, and the peer, which has read the ring's last turn,
             // still has the lines that the answer will lie in. Before it has sent this one it may
             // ask for them (Engine::find_changed()), so not earlier.
-            if (!has_more_ && room_ - kept_ >= 2 * line) {
-                own(out_ + kept_);
-                own(out_ + kept_ + line);
+            if (!has_more_ && kept_ == 0 && run_ >= 2 * line) {
+                own(place_);
+                own(place_ + line);
             }
             message = {at + sizeof(Prefix), bytes_, has_more_};
             return true;

@@ -30,8 +30,11 @@ public:
     virtual ~Port() = default;
     /// Bytes of the longest message, the same at both ends.
     virtual std::uint32_t longest() const = 0;
-    /// Room for one message, aligned to 8, until commit(). NULL: full, or the peer is gone.
-    virtual std::byte *reserve(std::uint32_t bytes) = 0;
+    /// Room for one message, aligned to 8, until commit(). NULL: full, or the peer is gone. The
+    /// peer may see what is put there, and change it.
+    /// @param alone  it will be shown before another follows, and has no parts
+    virtual std::byte *reserve(std::uint32_t bytes, bool alone) = 0;
+    std::byte *reserve(std::uint32_t bytes) { return reserve(bytes, false); }
     /// Sends the first `bytes` of what was reserved. The peer may see it with publish() only.
     void commit(std::uint32_t bytes) { commit(bytes, nullptr, 0); }
     /// The same, with these parts behind them: together no more than was reserved.

@@ -44,9 +44,9 @@ protected:
             ASSERT_NE(ports[i], nullptr);
         }
     }
-    static bool put(Port &port, std::uint32_t bytes, std::uint64_t value)
+    static bool put(Port &port, std::uint32_t bytes, std::uint64_t value, bool alone = false)
     {
-        std::byte *message = port.reserve(bytes);
+        std::byte *message = port.reserve(bytes, alone);
         if (message == nullptr)
             return false;
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(message) % 8, 0u);
@@ -103,7 +103,7 @@ TEST_F(Connections, MessagesOfEverySizeArriveInOrderBothWays)
     make_ports();
     for (std::uint32_t i = 0; i < 20000; i++) {
         const std::uint32_t bytes = 8 + i * 7 % (ports[0]->longest() - 7);
-        ASSERT_TRUE(put(*ports[i % 2], bytes, i));
+        ASSERT_TRUE(put(*ports[i % 2], bytes, i, i % 3 != 0));
         expect_next(*ports[1 - i % 2], bytes, i);
     }
     EXPECT_FALSE(receives(*ports[0]));
@@ -238,6 +238,31 @@ TEST_F(Connections, ABurstIsShownAtItsEnd)
     for (std::uint64_t i = 6; i < 25; i++)
         expect_next(*ports[1], 100, i);
     EXPECT_FALSE(receives(*ports[1]));
+}
+
+// In the ring those alone, in private memory the others.
+TEST_F(Connections, ShowInOrderWhatGoesAloneAndWhatDoesNot)
+{
+    make_ports();
+    for (std::uint64_t i = 0; i < 5000; i += 4) {
+        for (std::uint64_t k = i; k < i + 4; k++) {
+            const auto bytes = static_cast<std::uint32_t>(8 + k * 13 % 500);
+            std::byte *message = ports[0]->reserve(bytes, (k * k / 7) % 3 == 0);
+            ASSERT_NE(message, nullptr);
+            memset(message, static_cast<int>(k), bytes);
+            memcpy(message, &k, sizeof(k));
+            ports[0]->commit(bytes, nullptr, 0);
+        }
+        ports[0]->publish();
+        for (std::uint64_t k = i; k < i + 4; k++)
+            expect_next(*ports[1], static_cast<std::uint32_t>(8 + k * 13 % 500), k);
+    }
+    std::uint64_t sent = 0;
+    while (put(*ports[0], 100, sent, true))
+        sent++;
+    EXPECT_GE(sent, 32768 / 128 * 3 / 4) << "a quarter may not have come back";
+    for (std::uint64_t k = 0; k < sent; k++)
+        expect_next(*ports[1], 100, k);
 }
 
 TEST_F(Connections, WhatIsNotShownTakesRoom)
