@@ -366,7 +366,7 @@ static void await_room(int fd)
         exit(4);
 }
 
-// Until it is reset: as by TCP, which may take a write more before it says so.
+// Until it is reset: by ring after a write more, as where its peer had read all.
 static void fill_until_reset(int fd)
 {
     char bytes[block];
@@ -378,7 +378,7 @@ static void fill_until_reset(int fd)
         if (send(fd, bytes, block, MSG_NOSIGNAL) >= 0)
             continue;
         if (errno != EAGAIN)
-            exit(errno == ECONNRESET ? 0 : 5);
+            exit(errno == ECONNRESET || errno == EPIPE ? 0 : 5);
         if (!was_full)
             say_byte(filled[1]);
         was_full = true;

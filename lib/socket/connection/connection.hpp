@@ -103,10 +103,10 @@ public:
     /// A number that changes when there may be more to see of these of EPOLLIN and EPOLLOUT, or
     /// something is wrong; 0: the state needs a look. Some loads, and no lock.
     std::uint64_t signs(std::uint32_t events) const;
-    /// Numbers that differ when something has arrived since the last look: for edge triggered sets.
-    /// Whether the peer's kernel has sent a FIN while bytes for it go by ring: it may have no
-    /// holder any more, which only time shows (rule D4).
+    /// Whether the peer's kernel has sent a FIN: it may have no holder any more, which only time
+    /// shows to who waits for room (rule D4).
     bool is_in_doubt() const;
+    /// Numbers that differ when something has arrived since the last look: for edge triggered sets.
     std::uint64_t arrivals_in() const;
     std::uint64_t arrivals_out() const;
     /// Larger than that of another connection for what came by ring there before.
@@ -239,8 +239,7 @@ private:
     Bytes sent_, received_;
     // Of the sender, under its lock: what the receiver has taken, and since when no more.
     std::uint64_t stalled_at_ = 0, stalled_since_ = 0;
-    bool left_stalled_ = false; ///< and it went back to TCP because of that
-    std::atomic<int> owed_{0};  ///< an error that was not said
+    std::atomic<int> owed_{0}; ///< an error that was not said
     Attachment *attachment_ = nullptr;
     Connection *next_ = nullptr;
     Connection *previous_ = nullptr;

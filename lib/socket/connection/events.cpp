@@ -61,13 +61,13 @@ std::uint64_t Connection::signs(std::uint32_t events) const
     return sum;
 }
 
+// Whoever sleeps may do so while another thread switches to the ring.
 bool Connection::is_in_doubt() const
 {
     if (stage_.load(std::memory_order_acquire) != Stage::Matched)
         return false;
     const ReceiveHalf &in = record_->in;
-    return (load(in.kernel) & EPOLLRDHUP) != 0 && load(in.is_shut) == 0 &&
-           record_->out.sender.now().state() == Sender::State::Ring;
+    return (load(in.kernel) & EPOLLRDHUP) != 0 && load(in.is_shut) == 0;
 }
 
 /// Of one that was reset. An error that a call has said is shown no more.

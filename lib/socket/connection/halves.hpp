@@ -114,7 +114,6 @@ private:
     bool has_room();
     bool is_over();
     bool is_stalled();
-    bool has_lost_bytes() const;
 
     Connection &connection_;
     SendHalf &half_;

@@ -188,11 +188,7 @@ ssize_t Connection::Sending::write_kernel(const Parts &parts, int flags)
         if (const ssize_t said = connection_.say_reset(fd_); said < 0)
             return said;
     const ssize_t owed = connection_.say_owed();
-    const bool has_lost = has_lost_bytes();
-    ssize_t written =
-        owed != 0 ? owed : kernel::send(fd_, places, n, has_lost ? flags | MSG_NOSIGNAL : flags);
-    if (has_lost && written == -EPIPE)
-        written = -ECONNRESET;
+    const ssize_t written = owed != 0 ? owed : kernel::send(fd_, places, n, flags);
     if (written > 0) {
         sender_.wrote_by_kernel(static_cast<std::uint64_t>(written));
         half_.by_kernel += static_cast<std::uint64_t>(written);
@@ -309,14 +305,6 @@ bool Connection::Sending::is_stalled()
     return half_.asked - connection_.stalled_since_ >= while_ns;
 }
 
-/// Whether a reset would be that of a peer which has died with unread bytes in the ring. The
-/// kernel, which knows of none, says EPIPE, as for one that had read all.
-bool Connection::Sending::has_lost_bytes() const
-{
-    return connection_.left_stalled_ && load(connection_.record_->reset_reported) == 0 &&
-           load(connection_.lines_out().receiver.taken) < sender_.words().head;
-}
-
 /// Whether the kernel's connection has ended: a sender that waits for room has no other way to
 /// learn of it. The error then comes from the kernel's call. Nor has it of the end of its daemon,
 /// if the program only calls again: the next call attends to that.
@@ -331,7 +319,7 @@ bool Connection::Sending::is_over()
     const std::uint32_t events = kernel::events_of(fd_, POLLRDHUP);
     if ((events & (POLLHUP | POLLERR)) == 0) {
         if ((events & POLLRDHUP) != 0 && is_stalled())
-            connection_.left_stalled_ = go_back();
+            go_back();
         return false;
     }
     sender_.abort();
@@ -356,9 +344,14 @@ std::uint32_t Connection::Sending::look()
     switch (sender_.state()) {
     case Sender::State::Tcp:
     case Sender::State::Granted:
-        if (half_.open_room == 0 && (kernel::events_of(fd_, POLLOUT) & POLLOUT) != 0)
-            half_.open_room = 1;
-        events = half_.open_room != 0 ? std::uint32_t{EPOLLOUT} : 0;
+        // Behind the peer's FIN a reset may come, which no call of ours finds.
+        if (half_.open_room == 0 ||
+            (load(connection_.record_->in.kernel) & ReceiveHalf::ends) != 0) {
+            const std::uint32_t said = kernel::events_of(fd_, POLLOUT);
+            half_.open_room = half_.open_room != 0 || (said & POLLOUT) != 0;
+            events = said & (EPOLLHUP | EPOLLERR);
+        }
+        events |= half_.open_room != 0 ? std::uint32_t{EPOLLOUT} : 0;
         break;
     case Sender::State::Ring:
         events = has_room() ? std::uint32_t{EPOLLOUT} : is_over() ? connection_.reset_events() : 0;

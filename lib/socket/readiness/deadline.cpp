@@ -10,15 +10,15 @@ namespace
 constexpr std::uint64_t second_ns = 1000000000;
 constexpr std::uint64_t longest_s = std::uint64_t{1} << 33;
 
-std::uint64_t now_ns()
+} // namespace
+
+std::uint64_t Deadline::now_ns()
 {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * second_ns +
            static_cast<std::uint64_t>(now.tv_nsec);
 }
-
-} // namespace
 
 Deadline::Deadline(const timespec *timeout) : never_(timeout == nullptr)
 {
@@ -31,10 +31,14 @@ Deadline::Deadline(const timespec *timeout) : never_(timeout == nullptr)
         until_ns_ = now_ns() + seconds * second_ns + static_cast<std::uint64_t>(timeout->tv_nsec);
 }
 
-Deadline Deadline::sooner(std::uint64_t ns) const
+Deadline Deadline::sooner_at(std::uint64_t ns) const
 {
-    const timespec soon = {0, static_cast<long>(ns)};
-    return within(ns) ? *this : Deadline(&soon);
+    Deadline made = *this;
+    if (at_once_ || (!never_ && until_ns_ <= ns))
+        return made;
+    made.never_ = false;
+    made.until_ns_ = ns;
+    return made;
 }
 
 std::uint64_t Deadline::left_ns() const

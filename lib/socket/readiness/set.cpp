@@ -184,7 +184,8 @@ bool Set::arm(Link &link)
         link.asks_out = true;
         kernel_control(EPOLL_CTL_MOD, link.fd, shadow_events | EPOLLOUT, tag(Shadow, link));
     }
-    has_doubts_ |= is_in_doubt(link);
+    if (is_in_doubt(link))
+        note_doubt();
     links_.cool(link);
     return true;
 }
@@ -195,11 +196,23 @@ bool Set::is_in_doubt(const Link &link)
            link.source->is_in_doubt();
 }
 
-// Time may have brought what no bell rings for.
-void Set::rouse_doubtful()
+void Set::note_doubt()
 {
+    if (doubts_until_ns_.load(std::memory_order_relaxed) != 0)
+        return;
+    doubts_until_ns_.store(Deadline::now_ns() + Source::longest_doubt_ns,
+                           std::memory_order_relaxed);
+    doubt_is_new_ = true;
+}
+
+// Time may have brought what no bell rings for: also over many short waits.
+void Set::look_after_doubts()
+{
+    const std::uint64_t until = doubts_until_ns_.load(std::memory_order_relaxed);
+    if (until == 0 || Deadline::now_ns() < until) [[likely]]
+        return;
     const Locked locked(lock_);
-    has_doubts_ = false;
+    doubts_until_ns_.store(0, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < links_.made(); i++)
         if (Link &link = *links_.at(i); is_in_doubt(link)) {
             rouse(link);
@@ -230,7 +243,9 @@ void Set::pass_on()
         return;
     const bool all = arm_all();
     // A thread that has begun to sleep before there was a doubt sleeps for too long.
-    if (!all || (has_doubts_ && sleepers_.load(std::memory_order_seq_cst) > 0))
+    const bool sleeps_on =
+        sleepers_.load(std::memory_order_seq_cst) > 0 && std::exchange(doubt_is_new_, false);
+    if (!all || sleeps_on)
         wake();
 }
 
@@ -457,20 +472,18 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
 int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
                const Handled &before)
 {
-    bool doubts;
+    std::uint64_t until;
     {
         const Locked locked(lock_);
         if (!arm_all())
             return 0;
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
-        doubts = has_doubts_;
+        until = doubts_until_ns_.load(std::memory_order_relaxed);
+        doubt_is_new_ = false;
     }
-    const long n =
-        kernel_sleep(epoll_, events, most,
-                     doubts ? deadline.sooner(Source::longest_doubt_ns) : deadline, mask, before);
+    const long n = kernel_sleep(epoll_, events, most,
+                                until == 0 ? deadline : deadline.sooner_at(until), mask, before);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-    if (doubts && n == 0)
-        rouse_doubtful();
     if (n <= 0)
         return static_cast<int>(n);
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -524,6 +537,7 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
     bool slept = false;
     for (std::uint32_t lap = 0;; lap++) {
         attend();
+        look_after_doubts();
         // Members that are looked at need no system call, and are not delayed by one unless the
         // kernel had something last time.
         const std::uint32_t every = process_spinning().kernel_every;

@@ -148,7 +148,8 @@ private:
     Link *absorb_one(std::uint64_t tag, std::uint32_t events);
     bool arm_all();
     static bool is_in_doubt(const Link &link);
-    void rouse_doubtful();
+    void note_doubt();
+    void look_after_doubts();
     void pass_on();
     void wake();
     bool prepare();
@@ -181,7 +182,9 @@ private:
     std::uint64_t secret_ = 0;
     SpinTime spin_time_;
 
-    bool has_doubts_ = false;        ///< some of the armed members were in doubt (Source)
+    /// Some of the armed members are in doubt (Source), and then looked at again. 0: none is.
+    std::atomic<std::uint64_t> doubts_until_ns_ = 0;
+    bool doubt_is_new_ = false;      ///< threads may sleep that have begun before it
     bool has_edge_ = false;          ///< something came that others were not shown by wake()
     std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered
     std::uint32_t orphans_ = 0;      ///< links whose number is closed, while the file is open

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <list>
 
+#include "readiness/deadline.hpp"
 #include "sets.hpp"
 
 using namespace ntb::socket;
@@ -395,6 +396,24 @@ TEST_F(Sets, LookAgainInTimeWhereAMemberIsInDoubt)
         EXPECT_EQ(look(16, &patience), (Reported{{3, EPOLLOUT}}));
         set->closed(one.shadow(), &one, true);
     }
+}
+
+// Also where no wait of it sleeps for long.
+TEST_F(Sets, LookAgainInTimeAtAMemberInDoubtBesideABusyOne)
+{
+    constexpr timespec patience = {60, 0};
+    const Deadline deadline(&patience);
+    room_after_a_sleep(a);
+    a.in_doubt = true;
+    EXPECT_EQ(add(a, EPOLLOUT, 3), 0);
+    EXPECT_EQ(add(b, EPOLLIN, 4), 0);
+    Reported reported;
+    while (reported.count(3) == 0 && !deadline.passed()) {
+        b.arrive();
+        reported = look(16, &patience);
+        b.read_all();
+    }
+    EXPECT_EQ(reported.count(3), 1u);
 }
 
 TEST_F(Sets, TimeOutsEnd)
