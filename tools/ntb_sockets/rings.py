@@ -13,7 +13,7 @@ from ntb_compare import pair
 START_SECONDS = 15
 PROGRAMS = ("daemon/ntbd", "lib/socket/ntb-run", "lib/socket/libntbsocket.so")
 # The first words of lib/socket/preload/figures.hpp: magic, version, process, program; matched, received, sent.
-FIGURES, MAGIC, VERSION = struct.Struct("=IIi4x32sQQQ"), 0x6E746273, 3
+FIGURES, MAGIC, VERSION = struct.Struct("=IIi4x32sQQQ"), 0x6E746273, 4
 
 
 @dataclasses.dataclass(frozen=True)

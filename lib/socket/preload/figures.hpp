@@ -31,7 +31,8 @@ namespace ntb::socket::preload
     X(broken_off, "were reset: the peer did not go back to TCP")                                   \
     X(unseen, "were closed unseen")                                                                \
     X(inherited, "were open when the program was started")                                         \
-    X(handed_on, "went back to TCP: given to another program")
+    X(handed_on, "went back to TCP: given to another program")                                     \
+    X(not_looked_at, "stay as they are, not looked at: no daemon had answered just before")
 
 enum class Reason {
 #define NTB_NAME(name, text) name,
@@ -50,7 +51,7 @@ constexpr std::size_t reason_count = sizeof(reason_texts) / sizeof(reason_texts[
 /// process keeps open: who may look at the process finds it below /proc/PID/fd.
 struct Figures {
     static constexpr const char *name = "ntbsocket-figures";
-    static constexpr std::uint32_t right_magic = 0x6e746273, right_version = 3;
+    static constexpr std::uint32_t right_magic = 0x6e746273, right_version = 4;
 
     std::uint32_t magic, version;
     std::int32_t pid;

@@ -284,8 +284,9 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
 {
     if (state.figures == nullptr)
         return;
-    if (is_without_daemon())
-        return count(Reason::no_daemon);
+    // One that the number stood for before it was closed unseen has to go first.
+    if (is_without_daemon() && state.table.find(fd) == nullptr)
+        return count(Reason::not_looked_at);
     if (!is_own_process())
         return;
     KeepErrno keep;
