@@ -11,7 +11,8 @@ from . import pair, programs, table
 PROGRAM = "peer_calls"
 RUN_SECONDS = 120
 HEADER = ["one thread has both ends", "TCP, us", "preload, us", "preload/TCP", "half of the turns", "TCP/TCP", "turns"]
-FIELDS = {"call", "libc_ns", "preload_ns", "ratio", "low", "high", "control", "turns"}
+FIELDS = {"call": str, "libc_ns": float, "preload_ns": float, "ratio": float, "low": float, "high": float, "control": float,
+          "turns": int}
 
 
 def missing(settings):
@@ -25,9 +26,9 @@ def read(text):
     """A line of JSON for each kind of call."""
     try:
         lines = [json.loads(line) for line in text.splitlines()]
-        if not lines or not all(FIELDS <= set(line) for line in lines):
+        if not lines or not all(isinstance(line[field], kind) for line in lines for field, kind in FIELDS.items()):
             raise ValueError
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise pair.Failed(f"not understood: {pair.last_line(text)}") from error
     return lines
 
