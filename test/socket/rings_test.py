@@ -57,7 +57,7 @@ def traps(bench):
 
 
 # Instructions of a call by ring, at most, of which the loop of the traps has some 9.
-COSTS = {"send and recv": 1060, "recv of nothing": 190}
+COSTS = {"send and recv": 1035, "recv of nothing": 190}
 
 
 def costs(bench):

@@ -230,7 +230,8 @@ std::size_t Connection::Receiving::peek_behind(const Parts &parts, std::size_t m
 }
 
 /// Takes what the ring has, as far as it is wanted. @return bytes
-inline std::size_t Connection::Receiving::take(Parts &parts, std::size_t most, int flags)
+[[gnu::always_inline]] inline std::size_t Connection::Receiving::take(Parts &parts,
+                                                                      std::size_t most, int flags)
 {
     const std::uint64_t offset = receiver_.taken();
     const std::size_t bytes = std::min<std::uint64_t>(most, receiver_.peer().head - offset);
