@@ -311,6 +311,64 @@ struct rte_pmd_plx_ntb_burst {
 int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, struct rte_pmd_plx_ntb_burst *out);
 
 /* ------------------------------------------------------------------------------------------------
+ * Messages of one flow
+ */
+
+/** Messages that are sent with the same metadata. */
+struct rte_pmd_plx_ntb_tx_flow {
+    struct rte_pmd_plx_ntb_meta meta; /**< Of each message */
+    uint32_t longest;                 /**< Longest message in bytes */
+    uint32_t reserved;                /**< Reserved, 0 */
+    uint64_t bytes;                   /**< Filled in: of the messages that were accepted */
+};
+
+/** Messages to be received that have the low half of their metadata's data, and the flags, in
+ * common. */
+struct rte_pmd_plx_ntb_rx_flow {
+    uint32_t low;     /**< Low 32 bits of rte_pmd_plx_ntb_meta::data, of each message */
+    uint32_t flags;   /**< Flags of each message */
+    uint32_t *high;   /**< Room for n: the high 32 bits of each message; NULL if not wanted */
+    uint32_t longest; /**< Longest message in bytes */
+    uint32_t other;   /**< Filled in: 1 where rte_pmd_plx_ntb_burst::rx has to say what is next; 0
+                           where the burst is full, or nothing more has arrived */
+    uint64_t bytes;   /**< Filled in: of the messages that were received */
+};
+
+/**
+ * Bursts of messages of one flow, which cost less than those of rte_pmd_plx_ntb_burst, whose
+ * tx_queue and rx_queue are their first arguments. Threads as for those.
+ */
+struct rte_pmd_plx_ntb_flow_calls {
+    /** Sends up to the first message that is longer than the longest, or cannot be sent or not now:
+     * rte_pmd_plx_ntb_burst::tx says which. Returns how many it accepted, 0 to n; -ENOTCONN: there
+     * is no peer. */
+    int (*tx)(void *tx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_tx_flow *flow,
+              uint16_t n);
+    /** Receives up to the first message that is not of the flow, is longer than the longest, or did
+     * not come in the ring. Returns how many it received, 0 to n. */
+    int (*rx)(void *rx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_rx_flow *flow,
+              uint16_t n);
+    uint64_t reserved[2]; /**< Reserved, 0 */
+};
+
+/**
+ * Gets these functions. Any thread.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param out
+ *   Filled in. Valid as what rte_pmd_plx_ntb_burst_get() returns.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENODEV
+ *   There is no such device.
+ * @retval -EINVAL
+ *   out is NULL.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_flow_calls_get(uint16_t dev_id, struct rte_pmd_plx_ntb_flow_calls *out);
+
+/* ------------------------------------------------------------------------------------------------
  * Messages that are built in place
  */
 

@@ -22,6 +22,14 @@ static_assert(sizeof(queue::Meta) == sizeof(rte_pmd_plx_ntb_meta) &&
 static_assert(sizeof(queue::Room) == sizeof(rte_pmd_plx_ntb_room) &&
                   offsetof(queue::Room, bytes) == offsetof(rte_pmd_plx_ntb_room, bytes),
               "and so is that of rooms");
+static_assert(sizeof(queue::TxFlow) == sizeof(rte_pmd_plx_ntb_tx_flow) &&
+                  offsetof(queue::TxFlow, longest) == offsetof(rte_pmd_plx_ntb_tx_flow, longest) &&
+                  offsetof(queue::TxFlow, bytes) == offsetof(rte_pmd_plx_ntb_tx_flow, bytes) &&
+                  sizeof(queue::RxFlow) == sizeof(rte_pmd_plx_ntb_rx_flow) &&
+                  offsetof(queue::RxFlow, high) == offsetof(rte_pmd_plx_ntb_rx_flow, high) &&
+                  offsetof(queue::RxFlow, other) == offsetof(rte_pmd_plx_ntb_rx_flow, other) &&
+                  offsetof(queue::RxFlow, bytes) == offsetof(rte_pmd_plx_ntb_rx_flow, bytes),
+              "and those of flows");
 
 /// Records the thread of a half and its NUMA node, once per connection; the control thread warns.
 template <class H>
@@ -135,6 +143,35 @@ int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t
     return poll_rx(half, mbufs, queue_meta, n);
 }
 
+int gated_tx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_tx_flow *flow, uint16_t n)
+{
+    auto *half = static_cast<TxHalf *>(queue);
+    flow->bytes = 0;
+    const auto send = [=] {
+        return half->flow(half->state, mbufs, *reinterpret_cast<queue::TxFlow *>(flow), n);
+    };
+    const int rc = pass(half->gate, &half->seen, -ENOTCONN, send,
+                        [=](uint32_t word) { return first_publish(half, word, send); });
+    return result_of(half, rc, -ENOTCONN);
+}
+
+/// A new word at the gate is left to gated_rx(), as all that is not of the flow.
+int gated_rx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_rx_flow *flow, uint16_t n)
+{
+    auto *half = static_cast<RxHalf *>(queue);
+    const bool known = likely(half->gate.enter() == half->seen);
+    int rc = 0;
+    flow->bytes = 0;
+    flow->other = known ? 0 : 1;
+    if (known && !queue::rx_idle(*half->watch)) {
+        if (unlikely(half->watch->more > 0))
+            queue::rx_ask_for_more(*half->watch);
+        rc = half->flow(half->state, mbufs, *reinterpret_cast<queue::RxFlow *>(flow), n);
+    }
+    half->gate.leave();
+    return result_of(half, rc, 0);
+}
+
 /// Publishes nothing: a new word at the gate is left to the call that does.
 int gated_reserve(void *queue, rte_pmd_plx_ntb_room *rooms, uint16_t n)
 {
@@ -225,6 +262,16 @@ int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, rte_pmd_plx_ntb_b
             .rx = plx::pmd::gated_rx,
             .tx_queue = &qp->tx,
             .rx_queue = &qp->rx};
+    return 0;
+}
+
+int rte_pmd_plx_ntb_flow_calls_get(uint16_t dev_id, rte_pmd_plx_ntb_flow_calls *out)
+{
+    if (plx::pmd::device_of(dev_id) == nullptr)
+        return -ENODEV;
+    if (out == nullptr)
+        return -EINVAL;
+    *out = {.tx = plx::pmd::gated_tx_flow, .rx = plx::pmd::gated_rx_flow, .reserved = {}};
     return 0;
 }
 

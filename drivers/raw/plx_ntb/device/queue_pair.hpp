@@ -39,6 +39,7 @@ struct TxHalf : Half<queue::Tx, queue::TxBurst> {
     std::atomic<uint64_t> *rings = nullptr;
     queue::TxHeld held; ///< by the control thread: state at the last tick
     RxHalf *rx = nullptr;
+    queue::TxFlowBurst flow = nullptr;
     queue::TxReserve reserve = nullptr;
     queue::TxCommit commit = nullptr;
     /// By the lcore: receive buffers that it was given to fill, also those of a connection that has
@@ -49,6 +50,7 @@ struct TxHalf : Half<queue::Tx, queue::TxBurst> {
 };
 struct RxHalf : Half<queue::Rx, queue::RxBurst> {
     const queue::RxWatch *watch = nullptr; ///< of `state`
+    queue::RxFlowBurst flow = nullptr;
     TxHalf *tx = nullptr;
 };
 

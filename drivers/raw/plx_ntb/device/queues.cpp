@@ -66,10 +66,12 @@ int Device::make_queue_state(QueuePair &qp)
 {
     const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
     qp.tx.burst = ops_->tx_burst;
+    qp.tx.flow = ops_->tx_flow;
     qp.tx.reserve = ops_->tx_reserve;
     qp.tx.commit = ops_->tx_commit;
     qp.tx.state = static_cast<queue::Tx *>(
         rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    qp.rx.flow = ops_->rx_flow; // takes no receive buffer, so there is nothing to be made stable
     if (options_.rx == RxMode::stable) {
         qp.stable = StableRx::create(ops_->rx_burst, socket);
         qp.rx.burst = StableRx::burst;
@@ -251,7 +253,9 @@ int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t pee
     for (unsigned q = 0; q < count; ++q) {
         QueuePair &qp = queues_[q];
         const queue::TxSetup tx = tx_setup(q, peer, own_seed, peer_seed);
-        qp.tx.burst = tx.by_engine.engine.copy != nullptr ? ops_->tx_burst_engine : ops_->tx_burst;
+        const bool by_engine = tx.by_engine.engine.copy != nullptr;
+        qp.tx.burst = by_engine ? ops_->tx_burst_engine : ops_->tx_burst;
+        qp.tx.flow = by_engine ? ops_->tx_flow_engine : ops_->tx_flow;
         int rc = queue::tx_open(qp.tx.state, tx);
         if (rc == 0) {
             queues_open_ = q + 1; // from here on closed by close_queues()

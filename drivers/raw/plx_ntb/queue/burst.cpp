@@ -18,11 +18,15 @@ const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT),
                     copy_out<Plain>,
                     copy_past<Plain>,
                     tx_reserve<Plain>,
-                    tx_commit<Plain>};
-const Ops write_combining_ops{"wc/" PLX_TEXT(PLX_VARIANT), tx_burst<WriteCombining>,
-                              rx_burst<WriteCombining>,    tx_burst_engine<WriteCombining>,
-                              copy_out<WriteCombining>,    copy_past<WriteCombining>,
-                              tx_reserve<WriteCombining>,  tx_commit<WriteCombining>};
+                    tx_commit<Plain>,
+                    tx_flow<Plain>,
+                    tx_flow_engine<Plain>,
+                    rx_flow<Plain>};
+const Ops write_combining_ops{
+    "wc/" PLX_TEXT(PLX_VARIANT),     tx_burst<WriteCombining>,  rx_burst<WriteCombining>,
+    tx_burst_engine<WriteCombining>, copy_out<WriteCombining>,  copy_past<WriteCombining>,
+    tx_reserve<WriteCombining>,      tx_commit<WriteCombining>, tx_flow<WriteCombining>,
+    tx_flow_engine<WriteCombining>,  rx_flow<WriteCombining>};
 const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT),
                            tx_burst<DirectStore>,
                            rx_burst<DirectStore>,
@@ -30,6 +34,9 @@ const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT),
                            copy_out<DirectStore>,
                            copy_past<DirectStore>,
                            tx_reserve<DirectStore>,
-                           tx_commit<DirectStore>};
+                           tx_commit<DirectStore>,
+                           tx_flow<DirectStore>,
+                           tx_flow_engine<DirectStore>,
+                           rx_flow<DirectStore>};
 
 } // namespace plx::queue::PLX_VARIANT

@@ -19,14 +19,53 @@ namespace plx::queue::PLX_VARIANT
 /// Bytes that are prefetched of a long message that arrives alone.
 inline constexpr uint32_t ask_for_bytes = 2048;
 
-[[gnu::always_inline]] inline void set_meta(Meta *meta, uint64_t word, const std::byte *line)
-{
-    if (meta != nullptr) {
-        __builtin_memcpy(&meta->data, line + 8, sizeof(meta->data));
-        meta->flags = wire::word_flags(word);
-        meta->reserved = 0;
+/// Where the metadata of a burst go, and which messages it is for. `from(i)` is where those of
+/// message i and of the ones behind it go, `set` stores those of the first.
+struct MetaOut {
+    static constexpr bool is_flow = false;
+    Meta *meta; ///< or NULL
+    static AnyMessage wanted() { return {}; }
+    [[gnu::always_inline]] MetaOut from(unsigned i) const
+    {
+        return {meta != nullptr ? meta + i : nullptr};
     }
-}
+    [[gnu::always_inline]] void set(uint64_t word, const std::byte *line) const
+    {
+        if (meta != nullptr) {
+            __builtin_memcpy(&meta->data, line + wire::meta_offset, sizeof(meta->data));
+            meta->flags = wire::word_flags(word);
+            meta->reserved = 0;
+        }
+    }
+    static void count(uint64_t) {}
+    static int stop() { return 0; }
+};
+/// High halves of the metadata's data: low ones and flags are the flow's.
+struct HighOut {
+    uint32_t *high; ///< or NULL
+    [[gnu::always_inline]] HighOut from(unsigned i) const
+    {
+        return {high != nullptr ? high + i : nullptr};
+    }
+    [[gnu::always_inline]] void set(uint64_t, const std::byte *line) const
+    {
+        if (high != nullptr)
+            __builtin_memcpy(high, line + wire::meta_offset + sizeof(*high), sizeof(*high));
+    }
+};
+struct FlowOut {
+    static constexpr bool is_flow = true;
+    RxFlow *flow;
+    OfFlow wanted() const { return OfFlow(*flow); }
+    [[gnu::always_inline]] HighOut from(unsigned i) const { return HighOut{flow->high}.from(i); }
+    void count(uint64_t bytes) const { flow->bytes = bytes; }
+    /// Something else is next. @return 0
+    int stop() const
+    {
+        flow->other = 1;
+        return 0;
+    }
+};
 
 /// Sets the mbuf fields of an inline message: 32 bytes of the first cache line, as two vectors.
 /// (Assembled in memory, loads would wait for the small stores.)
@@ -69,23 +108,23 @@ public:
 }
 
 /// Takes the header line of an inline message. @return where its bytes begin
+template <class Out>
 [[gnu::always_inline]] inline std::byte *take_head(rte_mbuf *m, const Rearm &rearm, uint64_t word,
-                                                   uint32_t length, const std::byte *line,
-                                                   Meta *meta)
+                                                   uint32_t length, const std::byte *line, Out out)
 {
     std::byte *data = static_cast<std::byte *>(m->buf_addr) + RTE_PKTMBUF_HEADROOM;
     copy_fixed<wire::head_payload_bytes>(data, line + wire::head_payload_offset);
     rearm(m, length);
-    set_meta(meta, word, line);
+    out.set(word, line);
     return data;
 }
 
 /// Takes messages of one length, and of Lines lines. @param ahead  bytes to the lines that are
 /// prefetched; 0: none are. @return the line behind them
-template <uint32_t Lines>
+template <uint32_t Lines, class Out>
 [[gnu::always_inline]] inline const std::byte *take_alike(const Rearm &rearm, uint64_t word,
                                                           const std::byte *line, size_t ahead,
-                                                          rte_mbuf **mbufs, unsigned n, Meta *meta)
+                                                          rte_mbuf **mbufs, unsigned n, Out out)
 {
     constexpr uint32_t head = wire::head_payload_bytes, full = wire::cont_payload_bytes;
     static_assert(head + (Lines - 1) * full <= wire::inline_bytes_max); // each mbuf has that room
@@ -94,8 +133,7 @@ template <uint32_t Lines>
         if (ahead != 0)
             for (uint32_t j = 0; j < Lines; j++)
                 __builtin_prefetch(line + ahead + j * wire::line_bytes, 0, 3);
-        std::byte *data =
-            take_head(mbufs[i], rearm, word, length, line, meta != nullptr ? meta + i : nullptr);
+        std::byte *data = take_head(mbufs[i], rearm, word, length, line, out.from(i));
         for (uint32_t j = 1; j < Lines; j++)
             copy_fixed<full>(data + head + (j - 1) * full,
                              line + j * wire::line_bytes + wire::cont_payload_offset);
@@ -104,15 +142,14 @@ template <uint32_t Lines>
 }
 
 /// The messages at the begin of a run that are alike. @return the line behind them
-template <Lines L>
+template <Lines L, class Out>
 [[gnu::always_inline]] inline const std::byte *take_first(const Rearm &rearm, uint64_t word,
                                                           const std::byte *line, size_t ahead,
-                                                          rte_mbuf **mbufs, unsigned n, Meta *meta)
+                                                          rte_mbuf **mbufs, unsigned n, Out out)
 {
     return with_lines<alike_least<L>, alike_most<L>>(
-        wire::inline_lines(wire::word_length(word)), [&]<uint32_t Each>() {
-            return take_alike<Each>(rearm, word, line, ahead, mbufs, n, meta);
-        });
+        wire::inline_lines(wire::word_length(word)),
+        [&]<uint32_t Each>() { return take_alike<Each>(rearm, word, line, ahead, mbufs, n, out); });
 }
 
 /// Copies a run of inline messages out of the ring. If more has arrived than the burst takes, the
@@ -120,9 +157,9 @@ template <Lines L>
 /// take lines that are not written yet away from the sender. (A line that has arrived was published
 /// with its whole chunk.)
 /// @return lines copied
-template <Lines L>
+template <Lines L, class Out>
 [[gnu::always_inline]] inline uint64_t take_lines(const Rx &q, const Run &run, rte_mbuf **mbufs,
-                                                  unsigned n, Meta *meta, uint64_t &bytes)
+                                                  unsigned n, Out out, uint64_t &bytes)
 {
     const Rearm rearm(q);
     const std::byte *const first = q.ring.line(q.tail), *line = first;
@@ -135,7 +172,7 @@ template <Lines L>
         const uint64_t word = run.words[0];
         i = std::min(n, run.alike);
         line = take_first<L>(rearm, word, line, L == Lines::many && run.more ? ahead : 0, mbufs, i,
-                             meta);
+                             out);
         sum = uint64_t{wire::word_length(word)} * i;
     }
     for (; i < n; i++) {
@@ -143,8 +180,7 @@ template <Lines L>
         const uint32_t length = wire::word_length(word);
         if (L == Lines::many && run.more)
             __builtin_prefetch(line + ahead, 0, 3);
-        std::byte *data =
-            take_head(mbufs[i], rearm, word, length, line, meta != nullptr ? meta + i : nullptr);
+        std::byte *data = take_head(mbufs[i], rearm, word, length, line, out.from(i));
         line += wire::line_bytes;
         for (uint32_t done = wire::head_payload_bytes; done < length;
              done += static_cast<uint32_t>(wire::cont_payload_bytes)) {
@@ -173,13 +209,14 @@ template <Lines L>
 }
 
 /// Takes a run of inline messages. @return messages taken; fewer when the pool is empty.
+template <class Out>
 [[gnu::always_inline]] inline unsigned take_in_ring(Rx &q, const Run &run, rte_mbuf **mbufs,
-                                                    Meta *meta, uint64_t &bytes)
+                                                    Out out, uint64_t &bytes)
 {
     const unsigned n = fetch_mbufs(q, mbufs, run.messages);
     const uint64_t lines = run.kind == RunKind::few_lines
-                               ? take_lines<Lines::few>(q, run, mbufs, n, meta, bytes)
-                               : take_lines<Lines::many>(q, run, mbufs, n, meta, bytes);
+                               ? take_lines<Lines::few>(q, run, mbufs, n, out, bytes)
+                               : take_lines<Lines::many>(q, run, mbufs, n, out, bytes);
     consume_lines(q, lines);
     return n;
 }
@@ -225,13 +262,13 @@ template <Lines L>
         __builtin_prefetch(data + at, 0, 3);
 }
 
-[[gnu::noinline]] inline unsigned take_long_run(Rx &q, const Run &run, rte_mbuf **mbufs, Meta *meta,
-                                                uint64_t &bytes)
+[[gnu::noinline]] inline unsigned take_long_run(Rx &q, const Run &run, rte_mbuf **mbufs,
+                                                MetaOut out, uint64_t &bytes)
 {
     for (unsigned i = 0; i < run.messages; i++) {
         const uint32_t length = wire::word_length(run.words[i]);
         mbufs[i] = take_chain(q, length);
-        set_meta(meta != nullptr ? meta + i : nullptr, run.words[i], q.ring.line(q.tail + i));
+        out.from(i).set(run.words[i], q.ring.line(q.tail + i));
         bytes += length;
     }
     if (run.messages == 1)
@@ -287,24 +324,23 @@ template <MemPolicy Mem>
 }
 
 /// Receives runs of messages until there are no more, or as many as asked for.
-template <MemPolicy Mem>
-[[gnu::noinline]] int receive_runs(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+template <MemPolicy Mem, class Out>
+[[gnu::noinline]] int receive_runs(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
 {
     unsigned got = 0;
     uint64_t bytes = 0, long_messages = 0;
     PollResult result = PollResult::valid;
     while (got < n && result == PollResult::valid) {
         Run run;
-        result = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run);
+        result = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run, out.wanted());
         if (run.messages == 0)
             continue;
         expect_answer<Mem>(*q);
-        Meta *run_meta = meta != nullptr ? meta + got : nullptr;
-        unsigned taken;
+        unsigned taken = 0;
         if (run.kind != RunKind::long_messages) [[likely]] {
-            taken = take_in_ring(*q, run, mbufs + got, run_meta, bytes);
-        } else {
-            taken = take_long_run(*q, run, mbufs + got, run_meta, bytes);
+            taken = take_in_ring(*q, run, mbufs + got, out.from(got), bytes);
+        } else if constexpr (!Out::is_flow) {
+            taken = take_long_run(*q, run, mbufs + got, out.from(got), bytes);
             long_messages += taken;
         }
         got += taken;
@@ -318,10 +354,16 @@ template <MemPolicy Mem>
         if (got == 0)
             return -EPROTO;
     }
+    if (result == PollResult::other) {
+        out.stop();
+        if (got == 0)
+            return 0;
+    }
     if (long_messages > 0)
         count(q->stats.long_messages, long_messages);
     if (got == 0)
         return return_all<Mem>(*q);
+    out.count(bytes);
     q->lone_more = got == 1 && long_messages == 0 ? lines_behind_two(bytes) : 0;
     if (q->lacks_buffers()) [[unlikely]]
         refill<Mem>(*q);
@@ -339,20 +381,20 @@ template <MemPolicy Mem>
     return left > 2;
 }
 
-template <MemPolicy Mem>
-int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n);
+template <MemPolicy Mem, class Out>
+int receive(Rx *q, rte_mbuf **mbufs, Out out, unsigned n);
 
 /// The burst, once there are spares.
-template <MemPolicy Mem>
-[[gnu::noinline]] int receive_with_spares(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+template <MemPolicy Mem, class Out>
+[[gnu::noinline]] int receive_with_spares(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
 {
     q->spares = fetch_mbufs(*q, q->spare, Rx::spares_max);
-    return q->spares > 0 ? rx_burst<Mem>(q, mbufs, meta, n) : receive_runs<Mem>(q, mbufs, meta, n);
+    return q->spares > 0 ? receive<Mem>(q, mbufs, out, n) : receive_runs<Mem>(q, mbufs, out, n);
 }
 
 /// The burst, where a lone message is not to be looked for at the tail, or not yet.
-template <MemPolicy Mem>
-[[gnu::noinline]] int receive_otherwise(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+template <MemPolicy Mem, class Out>
+[[gnu::noinline]] int receive_otherwise(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
 {
     if (!q->ready) {
         if (!q->open || q->broken)
@@ -361,22 +403,25 @@ template <MemPolicy Mem>
             return 0;
         q->ready = true;
     }
-    return renew_lone(*q) ? rx_burst<Mem>(q, mbufs, meta, n) : receive_runs<Mem>(q, mbufs, meta, n);
+    return renew_lone(*q) ? receive<Mem>(q, mbufs, out, n) : receive_runs<Mem>(q, mbufs, out, n);
 }
 
 /// Takes a message that has come alone.
-template <MemPolicy Mem, uint32_t Lines>
+template <MemPolicy Mem, uint32_t Lines, class Out>
 [[gnu::always_inline]] inline int take_alone(Rx &q, const std::byte *line, uint64_t word,
-                                             uint32_t length, rte_mbuf **mbufs, Meta *meta)
+                                             uint32_t length, rte_mbuf **mbufs, Out out)
 {
+    if (!out.wanted().takes(line, word, length)) [[unlikely]]
+        return out.stop();
     rte_mbuf *const m = mbufs[0] = q.spare[--q.spares];
     q.lone_more = 0;
     expect_answer<Mem>(q);
-    std::byte *data = take_head(m, Rearm(q), word, length, line, meta);
+    std::byte *data = take_head(m, Rearm(q), word, length, line, out.from(0));
     if constexpr (Lines == 2)
         copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
                                              line + wire::line_bytes + wire::cont_payload_offset);
     consume_lines(q, Lines);
+    out.count(length);
     return received<Mem>(q, 1, length);
 }
 
@@ -387,29 +432,28 @@ template <MemPolicy Mem>
     return wire::word_tag(Mem::load(line)) == q.lone_tag;
 }
 
-/// One of two lines, the first of which was found. Outside of rx_burst(), which then needs no stack
+/// One of two lines, the first of which was found. Outside of receive(), which then needs no stack
 /// frame.
-template <MemPolicy Mem>
-[[gnu::noinline]] int receive_two_lines(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n,
-                                        uint64_t word)
+template <MemPolicy Mem, class Out>
+[[gnu::noinline]] int receive_two_lines(Rx *q, rte_mbuf **mbufs, Out out, unsigned n, uint64_t word)
 {
     const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
     if (Mem::load(behind) != q->lone_tag)
-        return receive_runs<Mem>(q, mbufs, meta, n);
+        return receive_runs<Mem>(q, mbufs, out, n);
     if (n != 1 && (n == 0 || has_come<Mem>(*q, behind + wire::line_bytes)))
-        return receive_runs<Mem>(q, mbufs, meta, n);
+        return receive_runs<Mem>(q, mbufs, out, n);
     if (q->spares == 0) [[unlikely]]
-        return receive_with_spares<Mem>(q, mbufs, meta, n);
-    return take_alone<Mem, 2>(*q, line, word, wire::word_length(word), mbufs, meta);
+        return receive_with_spares<Mem>(q, mbufs, out, n);
+    return take_alone<Mem, 2>(*q, line, word, wire::word_length(word), mbufs, out);
 }
 
 /// A message that comes alone costs the time of the instructions here, so one of one or two lines
 /// goes straight through: no loop, no mbuf from the pool. All others are left to receive_runs().
-template <MemPolicy Mem>
-int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+template <MemPolicy Mem, class Out>
+int receive(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
 {
     if (q->tail >= q->lone_until) [[unlikely]]
-        return receive_otherwise<Mem>(q, mbufs, meta, n);
+        return receive_otherwise<Mem>(q, mbufs, out, n);
     const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
     // Else a message of two lines waits for two misses in sequence.
     __builtin_prefetch(behind, 0, 3);
@@ -417,15 +461,33 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
     if (wire::word_tag(word) != q->lone_tag)
         return return_all<Mem>(*q);
     const uint32_t length = inline_length(word);
-    if (length > q->few_lines_max)
-        return receive_runs<Mem>(q, mbufs, meta, n);
+    if (length > q->few_lines_max) {
+        if (Out::is_flow &&
+            wire::word_kind(word) == static_cast<unsigned>(wire::Kind::long_message))
+            return out.stop();
+        return receive_runs<Mem>(q, mbufs, out, n);
+    }
     if (length > wire::head_payload_bytes)
-        return receive_two_lines<Mem>(q, mbufs, meta, n, word);
+        return receive_two_lines<Mem>(q, mbufs, out, n, word);
     if (n != 1 && (n == 0 || has_come<Mem>(*q, behind)))
-        return receive_runs<Mem>(q, mbufs, meta, n);
+        return receive_runs<Mem>(q, mbufs, out, n);
     if (q->spares == 0) [[unlikely]]
-        return receive_with_spares<Mem>(q, mbufs, meta, n);
-    return take_alone<Mem, 1>(*q, line, word, length, mbufs, meta);
+        return receive_with_spares<Mem>(q, mbufs, out, n);
+    return take_alone<Mem, 1>(*q, line, word, length, mbufs, out);
+}
+
+template <MemPolicy Mem>
+int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    return receive<Mem>(q, mbufs, MetaOut{meta}, n);
+}
+
+template <MemPolicy Mem>
+int rx_flow(Rx *q, rte_mbuf **mbufs, RxFlow &flow, unsigned n)
+{
+    flow.other = 0;
+    flow.bytes = 0;
+    return receive<Mem>(q, mbufs, FlowOut{&flow}, n);
 }
 
 } // namespace plx::queue::PLX_VARIANT

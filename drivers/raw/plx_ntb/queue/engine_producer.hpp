@@ -4,6 +4,8 @@
 #ifndef PLX_QUEUE_ENGINE_PRODUCER_HPP
 #define PLX_QUEUE_ENGINE_PRODUCER_HPP
 
+#include <algorithm>
+
 #include <rte_mbuf.h>
 #include <rte_memory.h>
 #include <rte_mempool.h>
@@ -222,6 +224,22 @@ int tx_burst_engine(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
     if (e.given != given)
         q->s.by_engine.engine.start(q->s.by_engine.engine.ctx);
     return done > 0 ? static_cast<int>(done) : rc;
+}
+
+/// What the engine would copy is not taken: tx_burst_engine() goes on with it.
+template <MemPolicy Mem>
+int tx_flow_engine(Tx *q, rte_mbuf **mbufs, TxFlow &flow, unsigned n)
+{
+    if (q->by_engine.head != q->by_engine.tail && !free_read(*q)) [[unlikely]]
+        return engine_failed(*q);
+    const uint32_t longest = flow.longest, by_engine = q->s.by_engine.min_bytes;
+    flow.bytes = 0;
+    if (by_engine == 0)
+        return 0;
+    flow.longest = std::min(longest, by_engine - 1);
+    const int rc = tx_flow<Mem>(q, mbufs, flow, n);
+    flow.longest = longest;
+    return rc;
 }
 
 } // namespace plx::queue::PLX_VARIANT

@@ -21,6 +21,29 @@ inline constexpr uint32_t own_next_bytes = 2048;
 
 /// Metadata of messages sent without any.
 inline constexpr Meta no_meta{};
+/// What travels with the messages of a burst, and which of them it takes: `[]` is of message i,
+/// `from(i)` what a burst has that begins with it.
+struct WithoutMeta {
+    static constexpr bool each = false;    ///< messages have metadata of their own
+    static constexpr bool is_flow = false; ///< TxBurst goes on where the burst ends
+    const Meta &operator[](unsigned) const { return no_meta; }
+    WithoutMeta from(unsigned) const { return *this; }
+    static bool takes(const rte_mbuf *) { return true; }
+};
+struct MetaOfEach {
+    static constexpr bool each = true, is_flow = false;
+    const Meta *first;
+    const Meta &operator[](unsigned i) const { return first[i]; }
+    MetaOfEach from(unsigned i) const { return {first + i}; }
+    static bool takes(const rte_mbuf *) { return true; }
+};
+struct MetaOfFlow {
+    static constexpr bool each = false, is_flow = true;
+    const TxFlow *flow;
+    const Meta &operator[](unsigned) const { return flow->meta; }
+    MetaOfFlow from(unsigned) const { return *this; }
+    bool takes(const rte_mbuf *m) const { return m->pkt_len <= flow->longest; }
+};
 
 template <MemPolicy Mem>
 void copy_out(void *to, const void *from, size_t n)
@@ -430,13 +453,15 @@ template <MemPolicy Mem, bool Each, uint32_t Lines>
 /// Puts the next messages into a chunk, up to the first unusual one. Usual is: inline, one segment,
 /// one reference, of the same pool as the others, and within the ring, the known room and the
 /// chunk. It may end earlier, behind messages that were alike.
-template <MemPolicy Mem, bool Each>
+template <MemPolicy Mem, class Metas>
 [[gnu::always_inline]] inline Progress put_run(const Tx &q, Chunk<Mem> &out, Progress p,
-                                               rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
+                                               rte_mbuf *const *mbufs, Metas metas, unsigned n,
                                                const rte_mempool *pool)
 {
     Cursor<Mem> at = out.at(p.lines);
-    const uint32_t inline_max = q.inline_max;
+    uint32_t inline_max = q.inline_max;
+    if constexpr (Metas::is_flow)
+        inline_max = std::min(inline_max, metas.flow->longest);
     const uint32_t end = std::min({out.left(0), room_of(q), chunk_lines});
     uint32_t last = ~uint32_t{0};
     while (p.messages < n) {
@@ -452,7 +477,7 @@ template <MemPolicy Mem, bool Each>
         if (end - p.lines < lines)
             break;
         put_lines<Mem>(out, p.lines, at, static_cast<const std::byte *>(m->buf_addr) + r.data_off(),
-                       length, meta[Each ? p.messages : 0]);
+                       length, metas[p.messages]);
         p.messages++;
         p.lines += lines;
         p.bytes += length;
@@ -460,8 +485,8 @@ template <MemPolicy Mem, bool Each>
         if (length == last && lines <= alike_lines_max)
             return with_lines<1, alike_lines_max>(lines, [&]<uint32_t Lines>() {
                 const unsigned most = std::min(n - p.messages, (end - p.lines) / Lines);
-                const unsigned more = put_alike<Mem, Each, Lines>(
-                    out, p.lines, mbufs + p.messages, meta + (Each ? p.messages : 0), most);
+                const unsigned more = put_alike<Mem, Metas::each, Lines>(
+                    out, p.lines, mbufs + p.messages, &metas[p.messages], most);
                 return Progress{p.messages + more, p.lines + more * Lines,
                                 p.bytes + uint64_t{length} * more};
             });
@@ -488,9 +513,9 @@ struct Sending {
 
 /// Puts messages that put_run() does not handle into a chunk: consecutive long ones, or one that is
 /// unusual otherwise.
-template <MemPolicy Mem, bool Each>
+template <MemPolicy Mem, class Metas>
 [[gnu::always_inline]] inline void put_others(Tx &q, Chunk<Mem> &out, Sending &sending,
-                                              rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
+                                              rte_mbuf *const *mbufs, Metas metas, unsigned n,
                                               const rte_mempool *pool)
 {
     Progress &p = sending.done;
@@ -500,7 +525,11 @@ template <MemPolicy Mem, bool Each>
             sending.why = Put::invalid;
             return;
         }
-        const Taken taken = put_other<Mem>(q, out, p.lines, m, meta[Each ? p.messages : 0]);
+        if (!metas.takes(m)) {
+            sending.why = Put::too_long;
+            return;
+        }
+        const Taken taken = put_other<Mem>(q, out, p.lines, m, metas[p.messages]);
         p.lines += taken.lines;
         sending.why = taken.put;
         if (taken.put != Put::taken)
@@ -535,8 +564,8 @@ template <MemPolicy Mem>
 }
 
 /// Sends messages until the end of the burst, a full chunk, or a message that cannot be sent.
-template <MemPolicy Mem, bool Each>
-[[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+template <MemPolicy Mem, class Metas>
+[[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, Metas metas, unsigned n)
 {
     Chunk<Mem> out(q.ring, q.head);
     if (n == 1)
@@ -549,9 +578,9 @@ template <MemPolicy Mem, bool Each>
         unsigned before;
         do {
             before = p.messages;
-            p = put_run<Mem, Each>(q, out, p, mbufs, meta, n, pool);
+            p = put_run<Mem>(q, out, p, mbufs, metas, n, pool);
         } while (p.messages < n && p.messages != before);
-        put_others<Mem, Each>(q, out, sending, mbufs, meta, n, pool);
+        put_others<Mem>(q, out, sending, mbufs, metas, n, pool);
     } while (p.messages < n && p.lines <= chunk_stop && sending.why == Put::taken);
     if (p.messages == 0) [[unlikely]]
         return {0, publish_pads<Mem>(q, out, p.lines, sending.why)};
@@ -588,17 +617,18 @@ template <MemPolicy Mem, bool Each>
     return 0;
 }
 
-template <MemPolicy Mem, bool Each>
-[[gnu::always_inline]] inline int send_burst(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+template <MemPolicy Mem, class Metas>
+[[gnu::always_inline]] inline int send_burst(Tx &q, rte_mbuf **mbufs, Metas metas, unsigned n)
 {
     if (q.stats.bytes >= q.inline_due) [[unlikely]]
         step_inline(q);
     unsigned done = 0;
     while (done < n) {
-        const Sent sent =
-            send_chunk<Mem, Each>(q, mbufs + done, Each ? meta + done : meta, n - done);
+        const Sent sent = send_chunk<Mem>(q, mbufs + done, metas.from(done), n - done);
         done += sent.messages;
         if (sent.why > Put::ring_end) {
+            if (Metas::is_flow && sent.why != Put::bad_peer)
+                return static_cast<int>(done);
             const int error = burst_ended(q, sent.why);
             return done > 0 ? static_cast<int>(done) : error;
         }
@@ -609,8 +639,20 @@ template <MemPolicy Mem, bool Each>
 template <MemPolicy Mem>
 [[gnu::noinline]] int send_any(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    return meta != nullptr ? send_burst<Mem, true>(*q, mbufs, meta, n)
-                           : send_burst<Mem, false>(*q, mbufs, &no_meta, n);
+    return meta != nullptr ? send_burst<Mem>(*q, mbufs, MetaOfEach{meta}, n)
+                           : send_burst<Mem>(*q, mbufs, WithoutMeta{}, n);
+}
+
+/// Only what the peer did wrong is counted here: of all else that ends it TxBurst says what it is.
+template <MemPolicy Mem>
+int tx_flow(Tx *q, rte_mbuf **mbufs, TxFlow &flow, unsigned n)
+{
+    if (!q->open || q->broken) [[unlikely]]
+        return q->broken ? -EPROTO : 0;
+    const uint64_t before = q->stats.bytes;
+    const int sent = send_burst<Mem>(*q, mbufs, MetaOfFlow{&flow}, n);
+    flow.bytes = q->stats.bytes - before;
+    return sent;
 }
 
 /// @return 1: a burst of one message may end with it

@@ -25,6 +25,25 @@ struct Meta {
     uint32_t reserved;
 };
 
+/// Messages that are sent with the same metadata. Same layout as struct rte_pmd_plx_ntb_tx_flow.
+struct TxFlow {
+    Meta meta;        ///< of each
+    uint32_t longest; ///< bytes
+    uint32_t reserved;
+    uint64_t bytes; ///< filled in: of the messages that were taken
+};
+
+/// Messages to be received that have metadata in common. Same layout as struct
+/// rte_pmd_plx_ntb_rx_flow.
+struct RxFlow {
+    uint32_t low;     ///< half of the metadata's data, of each
+    uint32_t flags;   ///< of each
+    uint32_t *high;   ///< halves, filled in: room for as many as messages; NULL: not wanted
+    uint32_t longest; ///< bytes
+    uint32_t other;   ///< filled in: 1: what comes next is not of the flow, or not short
+    uint64_t bytes;   ///< filled in: of the messages that were delivered
+};
+
 /// A receive buffer of the peer, for the caller to fill. Same layout as struct
 /// rte_pmd_plx_ntb_room.
 struct Room {
@@ -157,6 +176,10 @@ struct Rx; ///< one writer at a time: the lcore that receives
 ///   queue is opened again.
 /// @param meta NULL or n entries
 using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
+/// Sends messages of one flow, up to the first that cannot be sent, or is longer than the flow's
+/// longest: TxBurst says of that one what it is.
+/// @return number of messages taken, 0 to n; -EPROTO: as TxBurst.
+using TxFlowBurst = int (*)(Tx *, rte_mbuf **mbufs, TxFlow &flow, unsigned n);
 /// Sets receive buffers of the peer aside for the caller, who stores messages into them. Until they
 /// are committed or aborted, bursts take no long message; others go on and keep room in the ring.
 /// @param rooms filled in; @param n most of them
@@ -177,6 +200,10 @@ using TxCommit = int (*)(Tx *, const uint32_t *lengths, const Meta *meta, unsign
 /// @return messages delivered, 0 to n (the mbufs are the caller's); -EPROTO as above.
 /// @param meta NULL or room for n entries
 using RxBurst = int (*)(Rx *, rte_mbuf **mbufs, Meta *meta, unsigned n);
+/// Receives messages of one flow that lie in the ring, up to the first of another. While there is
+/// no connection, or something else is next, RxBurst says what it is.
+/// @return messages delivered, 0 to n.
+using RxFlowBurst = int (*)(Rx *, rte_mbuf **mbufs, RxFlow &flow, unsigned n);
 
 /// All that a poll reads which finds nothing: where the next message of a receiving half will
 /// appear, and the tag that it will carry. While the half owes its peer something, or has failed,
@@ -214,6 +241,9 @@ struct Ops {
     Copy copy_past = nullptr; ///< the same, past this CPU's caches where that differs
     TxReserve tx_reserve = nullptr;
     TxCommit tx_commit = nullptr;
+    TxFlowBurst tx_flow = nullptr;
+    TxFlowBurst tx_flow_engine = nullptr; ///< as tx_burst_engine
+    RxFlowBurst rx_flow = nullptr;
 };
 
 /// The fastest variant this CPU has for @p policy.

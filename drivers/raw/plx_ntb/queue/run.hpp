@@ -32,7 +32,34 @@ struct Run {
     uint64_t words[run_max]; ///< of those that are alike only the first one's
 };
 
-enum class PollResult { valid, not_yet, bad };
+/// other: what comes next is not of the flow that is looked for.
+enum class PollResult { valid, not_yet, bad, other };
+
+/// What is looked for: any message, or the short ones of one flow. `takes` looks at a header line
+/// and its word, `takes_next` at one whose word is that of a message that was taken.
+struct AnyMessage {
+    static constexpr bool is_flow = false;
+    static bool takes(const std::byte *, uint64_t, uint32_t) { return true; }
+    static bool takes_next(const std::byte *) { return true; }
+};
+struct OfFlow {
+    static constexpr bool is_flow = true;
+    uint32_t low, flags, longest;
+    [[gnu::always_inline]] explicit OfFlow(const RxFlow &flow)
+        : low(flow.low), flags(flow.flags), longest(flow.longest)
+    {
+    }
+    [[gnu::always_inline]] bool takes(const std::byte *line, uint64_t word, uint32_t length) const
+    {
+        return length <= longest && wire::word_flags(word) == flags && takes_next(line);
+    }
+    [[gnu::always_inline]] bool takes_next(const std::byte *line) const
+    {
+        uint32_t half;
+        __builtin_memcpy(&half, line + wire::meta_offset, sizeof(half));
+        return half == low;
+    }
+};
 
 /// Length in a header word of kind inline_message; larger than any length for other kinds.
 [[gnu::always_inline]] inline uint32_t inline_length(uint64_t word)
@@ -96,14 +123,15 @@ template <MemPolicy Mem, uint32_t Lines>
 /// Counts the messages that have the word of the first one, at @p first, which is checked and has
 /// Lines lines: the others need no check but that. @param most  of them lie before the end of the
 /// ring, and are wanted
-template <MemPolicy Mem, uint32_t Lines>
+template <MemPolicy Mem, uint32_t Lines, class Wanted>
 [[gnu::always_inline]] inline unsigned count_alike(const std::byte *first, unsigned most,
-                                                   uint64_t word)
+                                                   uint64_t word, Wanted wanted)
 {
     const uint64_t rest = wire::continuation_word(wire::word_tag(word));
     const std::byte *line = first + Lines * wire::line_bytes;
     unsigned found = 1;
-    while (found < most && Mem::load(line) == word && odd_behind<Mem, Lines>(line, rest) == 0) {
+    while (found < most && Mem::load(line) == word && wanted.takes_next(line) &&
+           odd_behind<Mem, Lines>(line, rest) == 0) {
         line += Lines * wire::line_bytes;
         found++;
     }
@@ -113,21 +141,23 @@ template <MemPolicy Mem, uint32_t Lines>
 /// How many messages are alike from the first one on, which has @p lines lines. 0: so many are not
 /// looked at together. (Fewer than the class has come where a line has arrived since it was looked
 /// for in the other one.)
-template <MemPolicy Mem, Lines L>
+template <MemPolicy Mem, Lines L, class Wanted>
 [[gnu::always_inline]] inline unsigned find_alike(const std::byte *first, uint32_t lines,
-                                                  unsigned n, uint32_t left, uint64_t word)
+                                                  unsigned n, uint32_t left, uint64_t word,
+                                                  Wanted wanted)
 {
     if (lines < alike_least<L> || lines > alike_most<L>)
         return 0;
     return with_lines<alike_least<L>, alike_most<L>>(lines, [=]<uint32_t Each>() {
-        return count_alike<Mem, Each>(first, std::min(n, left / Each), word);
+        return count_alike<Mem, Each>(first, std::min(n, left / Each), word, wanted);
     });
 }
 
 /// The inline messages at the tail, up to the end of the ring. Reading ahead of the copies lets the
 /// misses of the lines overlap. Everything else, and what is wrong, is left to find_other().
-template <MemPolicy Mem, Lines L>
-[[gnu::always_inline]] inline PollResult find_inline(const Rx &q, unsigned n, Run &run)
+template <MemPolicy Mem, Lines L, class Wanted>
+[[gnu::always_inline]] inline PollResult find_inline(const Rx &q, unsigned n, Run &run,
+                                                     Wanted wanted)
 {
     const RingPlace ring = q.ring;
     const uint32_t tag = ring.tag(q.tail), left = ring.left(q.tail);
@@ -147,10 +177,14 @@ template <MemPolicy Mem, Lines L>
         const std::byte *next = length <= most ? behind(line, end, length, tag) : nullptr;
         if (next == nullptr)
             break;
+        if (!wanted.takes(line, word, length)) {
+            result = PollResult::other;
+            break;
+        }
         if (found == 0) {
             const auto bytes = static_cast<size_t>(next - line);
             run.alike = find_alike<Mem, L>(line, static_cast<uint32_t>(bytes / wire::line_bytes), n,
-                                           left, word);
+                                           left, word, wanted);
             if (run.alike > 0) {
                 run.words[0] = word;
                 found = run.alike;
@@ -227,16 +261,31 @@ template <MemPolicy Mem>
     return PollResult::valid;
 }
 
+/// Skips a pad line between messages of a flow. All else that lies there, and what is wrong, is
+/// left to find_other().
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline PollResult find_run(Rx &q, unsigned n, Run &run)
+[[gnu::noinline]] PollResult find_pad(Rx &q)
 {
-    PollResult result = find_inline<Mem, Lines::few>(q, n, run);
-    if (run.messages > 0 || result == PollResult::not_yet)
+    const uint64_t word = Mem::load(q.ring.line(q.tail));
+    const bool skipped = wire::word_tag(word) == q.ring.tag(q.tail) &&
+                         wire::word_kind(word) == static_cast<unsigned>(wire::Kind::pad) &&
+                         skip_pad(q, word) == PollResult::valid;
+    return skipped ? PollResult::valid : PollResult::other;
+}
+
+template <MemPolicy Mem, class Wanted>
+[[gnu::always_inline]] inline PollResult find_run(Rx &q, unsigned n, Run &run, Wanted wanted)
+{
+    PollResult result = find_inline<Mem, Lines::few>(q, n, run, wanted);
+    if (run.messages > 0 || result != PollResult::valid)
         return result;
-    result = find_inline<Mem, Lines::many>(q, n, run);
+    result = find_inline<Mem, Lines::many>(q, n, run, wanted);
     if (run.messages > 0)
         return result;
-    return find_other<Mem>(q, n, run);
+    if constexpr (Wanted::is_flow)
+        return find_pad<Mem>(q);
+    else
+        return find_other<Mem>(q, n, run);
 }
 
 } // namespace plx::queue::PLX_VARIANT

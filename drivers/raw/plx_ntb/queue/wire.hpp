@@ -77,6 +77,7 @@ inline constexpr uint64_t feature_doorbells = 2;     ///< listens to its doorbel
 // Section 4: word 0 of a message line.
 enum class Kind : unsigned { continuation = 0, inline_message = 1, long_message = 2, pad = 3 };
 
+inline constexpr size_t meta_offset = 8;
 inline constexpr size_t head_payload_offset = 16;
 inline constexpr size_t head_payload_bytes = line_bytes - head_payload_offset;
 inline constexpr size_t cont_payload_offset = 8;

@@ -260,6 +260,150 @@ TEST_P(AlikeBurst, AWrongLineWithinItIsAnError)
             }
 }
 
+// Messages of one flow: TxFlow and RxFlow.
+constexpr uint64_t flow_data = 0x1234'5678'0000'002a;
+
+TxFlow flow_to_send(uint32_t longest)
+{
+    return {{flow_data, 3, 0}, longest, 0, 0};
+}
+RxFlow flow_to_receive(uint32_t longest, uint32_t *high = nullptr)
+{
+    return {static_cast<uint32_t>(flow_data), 3, high, longest, 0, 0};
+}
+
+TEST_P(AlikeBurst, AFlowArrivesWithItsMetadata)
+{
+    Pair pair(ops());
+    pair.receive(1);
+    for (const uint32_t length : lengths)
+        for (const unsigned count : {1u, 2u, 3u, 16u}) {
+            if (count * wire::inline_lines(length) > pair.options.ring_lines / 2)
+                continue;
+            for (const bool received_as_one : {true, false}) {
+                std::vector<rte_mbuf *> in = burst(pair, count, length, 9);
+                TxFlow sent = flow_to_send(1024);
+                ASSERT_EQ(ops().tx_flow(pair.tx_half, in.data(), sent, count),
+                          static_cast<int>(count));
+                EXPECT_EQ(sent.bytes, uint64_t{length} * count);
+                std::array<rte_mbuf *, 16> out;
+                std::array<uint32_t, 16> high{};
+                std::array<Meta, 16> meta{};
+                RxFlow got = flow_to_receive(1024, high.data());
+                const int n = received_as_one
+                                  ? ops().rx_flow(pair.rx_half, out.data(), got, 16)
+                                  : ops().rx_burst(pair.rx_half, out.data(), meta.data(), count);
+                ASSERT_EQ(n, static_cast<int>(count)) << "length " << length;
+                for (unsigned i = 0; i < count; i++) {
+                    EXPECT_TRUE(Pair::matches(out[i], length, 9 + i));
+                    rte_pktmbuf_free(out[i]);
+                    if (received_as_one) {
+                        EXPECT_EQ(high[i], flow_data >> 32);
+                    } else {
+                        EXPECT_EQ(meta[i].data, flow_data);
+                        EXPECT_EQ(meta[i].flags, 3u);
+                    }
+                }
+                if (received_as_one) {
+                    EXPECT_EQ(got.bytes, sent.bytes);
+                    EXPECT_EQ(got.other, 0u);
+                }
+            }
+        }
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+    EXPECT_TRUE(pair.guards_intact());
+}
+
+// What ends a flow in front of message `at`, for the receiver.
+TEST_P(AlikeBurst, AFlowEndsInFrontOfWhatIsNotOfIt)
+{
+    for (const uint32_t length : {20u, 64u, 200u})
+        for (const unsigned at : {0u, 1u, 2u, 7u})
+            for (const Meta &other : {Meta{flow_data + 1, 3, 0}, Meta{flow_data, 2, 0}}) {
+                Pair pair(ops());
+                std::vector<rte_mbuf *> in = burst(pair, 9, length, 1);
+                std::vector<Meta> meta(9, Meta{flow_data, 3, 0});
+                meta[at] = other;
+                ASSERT_EQ(pair.send(in, meta.data()), 9);
+                std::array<rte_mbuf *, 9> out;
+                RxFlow flow = flow_to_receive(1024);
+                ASSERT_EQ(ops().rx_flow(pair.rx_half, out.data(), flow, 9), static_cast<int>(at));
+                EXPECT_EQ(flow.other, 1u);
+                EXPECT_EQ(flow.bytes, uint64_t{length} * at);
+                for (unsigned i = 0; i < at; i++)
+                    rte_pktmbuf_free(out[i]);
+                expect_all(pair, 9 - at, length, 1 + at);
+                pair.close();
+                EXPECT_TRUE(pair.nothing_leaked());
+            }
+}
+
+TEST_P(AlikeBurst, AFlowEndsInFrontOfALongerMessage)
+{
+    for (const uint32_t longer : {65u, 256u, 1500u})
+        for (const unsigned at : {0u, 1u, 2u, 7u}) {
+            Pair pair(ops());
+            pair.receive(1);
+            std::vector<rte_mbuf *> in = burst(pair, 8, 64, 1);
+            rte_pktmbuf_free(in[at]);
+            in[at] = pair.message(longer, 1 + at);
+            TxFlow sent = flow_to_send(64);
+            ASSERT_EQ(ops().tx_flow(pair.tx_half, in.data(), sent, 8), static_cast<int>(at));
+            EXPECT_EQ(sent.bytes, 64u * at);
+            EXPECT_EQ(tx_stats(pair.tx_half).errors, 0u);
+            const std::vector<Meta> meta(8 - at, Meta{flow_data, 3, 0});
+            ASSERT_EQ(pair.tx(in.data() + at, meta.data(), 8 - at), static_cast<int>(8 - at));
+            std::array<rte_mbuf *, 8> out;
+            RxFlow got = flow_to_receive(64);
+            ASSERT_EQ(ops().rx_flow(pair.rx_half, out.data(), got, 8), static_cast<int>(at));
+            EXPECT_EQ(got.other, 1u);
+            for (unsigned i = 0; i < at; i++)
+                rte_pktmbuf_free(out[i]);
+            expect_all(pair, 1, longer, 1 + at);
+            expect_all(pair, 7 - at, 64, 2 + at);
+            pair.close();
+            EXPECT_TRUE(pair.nothing_leaked());
+        }
+}
+
+TEST_P(AlikeBurst, AFlowEndsInFrontOfANullWhichIsNoErrorYet)
+{
+    Pair pair(ops());
+    pair.receive(1);
+    std::vector<rte_mbuf *> in = burst(pair, 4, 64, 1);
+    rte_pktmbuf_free(in[2]);
+    in[2] = nullptr;
+    TxFlow sent = flow_to_send(1024);
+    ASSERT_EQ(ops().tx_flow(pair.tx_half, in.data(), sent, 4), 2);
+    EXPECT_EQ(ops().tx_flow(pair.tx_half, in.data() + 2, sent, 2), 0);
+    EXPECT_EQ(tx_stats(pair.tx_half).errors, 0u);
+    expect_all(pair, 2, 64, 1);
+    rte_pktmbuf_free(in[3]);
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
+TEST_P(AlikeBurst, AFlowGoesOnBehindPadLines)
+{
+    PairOptions options;
+    options.start = options.ring_lines - 5; // a message of two lines does not fit into the fifth
+    Pair pair(ops(), options);
+    std::vector<rte_mbuf *> in = burst(pair, 6, 64, 1);
+    TxFlow sent = flow_to_send(1024);
+    ASSERT_EQ(ops().tx_flow(pair.tx_half, in.data(), sent, 6), 6);
+    std::array<rte_mbuf *, 6> out;
+    RxFlow flow = flow_to_receive(1024);
+    ASSERT_EQ(ops().rx_flow(pair.rx_half, out.data(), flow, 6), 6);
+    EXPECT_EQ(flow.other, 0u);
+    for (unsigned i = 0; i < 6; i++) {
+        EXPECT_TRUE(Pair::matches(out[i], 64, 1 + i));
+        rte_pktmbuf_free(out[i]);
+    }
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
 INSTANTIATE_TEST_SUITE_P(Variants, AlikeBurst, testing::ValuesIn(all_ops), ops_name);
 
 } // namespace
