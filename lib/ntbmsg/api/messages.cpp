@@ -141,16 +141,25 @@ __rte_noinline int receive_parked(Channel &c, rte_mbuf **mbufs, uint32_t *imm, u
 // A lone message costs the time of the instructions: it has a way without loops. The result stays
 // in registers: a struct returned from here is put together in memory and loaded at once as one
 // word, which waits until every store to the window before it has been done.
-__rte_noinline int send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
+/// @param done  of the burst, sent already
+__rte_noinline int send_others(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n,
+                               unsigned done)
 {
-    const SendResult result = send(c, mbufs, imm, n);
+    SendResult result = send(c, mbufs + done, imm, n - done);
+    result.sent += done;
     return likely(result.sent == n) ? static_cast<int>(n) : stop_short(c, mbufs, result);
 }
-/// Whether a lone message can go without looking for receive buffers.
+/// Whether a message can go without looking for receive buffers.
 [[gnu::always_inline]] inline bool is_short(const Channel &c, const rte_mbuf *m)
 {
     return c.tx.now.messages != 0 && m != nullptr && m->pkt_len <= c.worker->inline_max &&
            m->pkt_len <= c.longest;
+}
+__rte_noinline int send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
+{
+    const bool alike = imm == nullptr && n != 0 && is_short(c, mbufs[0]);
+    const unsigned done = alike ? send_alike(c, mbufs, n) : 0;
+    return likely(done == n) ? static_cast<int>(n) : send_others(c, mbufs, imm, n, done);
 }
 [[gnu::always_inline]] inline int send_short(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
 {
@@ -173,7 +182,8 @@ int received_nothing(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t asked
                                                            : end;
 }
 
-__rte_noinline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+/// What the channel gets where messages of others, or others than short ones, may lie in between.
+__rte_noinline int receive_mixed(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
     Meta meta[burst_max];
     const unsigned got = take_burst(*c.worker, mbufs, meta, std::min<unsigned>(n, burst_max));
@@ -181,6 +191,32 @@ __rte_noinline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uin
         return received_nothing(c, mbufs, imm, n);
     return traced_receive(
         c, n, got == 1 ? take_own(c, mbufs, meta, imm, 1) : take_own(c, mbufs, meta, imm, got));
+}
+
+/// Short messages of the channel, up to the first that is another: the driver looks at them, so
+/// that none is looked at here. They are of the connection that the channel belongs to, even if
+/// that has been lost meanwhile: HELLO, which is another message, is the first of the next one.
+__rte_noinline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+{
+    Worker &w = *c.worker;
+    rte_pmd_plx_ntb_rx_flow flow;
+    flow.low = c.rx_word;
+    flow.flags = protocol::op_data;
+    flow.high = imm;
+    flow.longest = w.peer_inline_max.load(std::memory_order_relaxed);
+    flow.other = 0;
+    const auto most = static_cast<uint16_t>(std::min<uint32_t>(n, c.rx.left.messages));
+    static_assert(sizeof(*imm) == sizeof(*flow.high)); // the high half is the argument
+    if (unlikely(most == 0))
+        return receive_mixed(c, mbufs, imm, n);
+    const auto rx = [&] { return w.flow_calls->rx(w.burst.rx_queue, mbufs, &flow, most); };
+    const int got = likely(w.chores == 0) ? rx() : receive_after_chores(w, rx);
+    if (unlikely(got <= 0))
+        return flow.other != 0 || connection_changed(w) ? receive_mixed(c, mbufs, imm, n)
+                                                        : received_nothing(c, mbufs, imm, n);
+    const auto messages = static_cast<unsigned>(got);
+    c.rx.left.messages -= messages;
+    return traced_receive(c, n, {messages, 0, flow.bytes});
 }
 
 __rte_noinline int receive_other(Channel &c, rte_mbuf **mbufs, Meta *meta, uint32_t *imm)
@@ -202,7 +238,7 @@ __rte_noinline int receive_across(Channel &c, rte_mbuf **mbufs, Meta *meta, uint
 {
     Worker &w = *c.worker;
     if (unlikely(w.chores != 0))
-        return receive_some(c, mbufs, imm, 1);
+        return receive_mixed(c, mbufs, imm, 1);
     Meta meta;
     const int got = w.burst.rx(w.burst.rx_queue, mbufs, &meta, 1);
     if (unlikely(connection_changed(w)))

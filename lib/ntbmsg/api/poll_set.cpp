@@ -49,8 +49,9 @@ bool nothing_to_report(const Worker &w, const PollSet &set)
     Poll poll;
     poll.ready = ready;
     poll.n = n;
-    return report_found(
-        set, poll, receive_after_chores(*set.worker, poll.found.mbufs, poll.found.meta, burst_max));
+    return report_found(set, poll, receive_after_chores(*set.worker, [&] {
+                            return find(*set.worker, poll.found);
+                        }));
 }
 
 } // namespace

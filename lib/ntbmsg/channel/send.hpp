@@ -62,6 +62,26 @@ struct Batch {
 /// Reduces a batch to its first @p taken messages.
 void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken);
 
+/// Sends short messages from the front of a burst, within the credit: their headers are one, so
+/// that none of them is looked at here. @return how many; send() says why not all
+[[gnu::always_inline]] inline unsigned send_alike(Channel &c, rte_mbuf **mbufs, unsigned n)
+{
+    const Worker &w = *c.worker;
+    rte_pmd_plx_ntb_tx_flow flow;
+    flow.meta = {protocol::header(c.tx_word, 0), 0, 0};
+    flow.longest = std::min(w.inline_max, c.longest);
+    flow.reserved = 0;
+    const int taken = w.flow_calls->tx(w.burst.tx_queue, mbufs, &flow,
+                                       static_cast<uint16_t>(std::min(n, c.tx.now.messages)));
+    if (unlikely(taken <= 0))
+        return 0;
+    const auto sent = static_cast<unsigned>(taken);
+    c.tx.sent({sent, 0});
+    c.tx_messages.add(sent);
+    c.tx_bytes.add(flow.bytes);
+    return sent;
+}
+
 /// Sends as much as credit and ring allow.
 [[gnu::always_inline]] inline SendResult send(Channel &c, rte_mbuf **mbufs, const uint32_t *imm,
                                               unsigned n)

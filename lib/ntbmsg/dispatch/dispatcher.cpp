@@ -347,7 +347,7 @@ void do_chores(Worker &w)
         check_deadlines(w);
 }
 
-int receive_after_chores(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
+AfterChores do_chores_before(Worker &w)
 {
     // While messages keep coming their senders are not waiting for the credit of these few.
     const bool waits = (w.chores & ~chore_timed) == chore_owing &&
@@ -355,11 +355,8 @@ int receive_after_chores(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
     if (!waits)
         do_chores(w);
     if (unlikely(w.reply_count > replies_max - burst_max) && !connection_changed(w))
-        return 0;
-    const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
-    if (waits)
-        w.credit_polls = got > 0 ? w.credit_polls + 1 : credit_polls_max;
-    return got;
+        return AfterChores::nothing;
+    return waits ? AfterChores::receive_while_credit_waits : AfterChores::receive;
 }
 
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)

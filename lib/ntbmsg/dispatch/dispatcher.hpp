@@ -17,9 +17,23 @@ namespace ntbmsg
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
 /// Sends owed control messages and checks deadlines; nothing if the connection has changed.
 void do_chores(Worker &w);
+/// What comes after chores.
+enum class AfterChores { receive, receive_while_credit_waits, nothing };
 /// The same before a burst is received; credit of few channels may wait for that of others.
-/// @return what the driver returned; 0 as well if there is no room for more replies
-int receive_after_chores(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
+/// @return nothing: there is no room for more replies
+AfterChores do_chores_before(Worker &w);
+/// Receives a burst after that. @param rx  asks the driver for it. @return what that returned, or 0
+template <class Rx>
+int receive_after_chores(Worker &w, Rx rx)
+{
+    const AfterChores after = do_chores_before(w);
+    if (unlikely(after == AfterChores::nothing))
+        return 0;
+    const int got = rx();
+    if (after == AfterChores::receive_while_credit_waits)
+        w.credit_polls = got > 0 ? w.credit_polls + 1 : credit_polls_max;
+    return got;
+}
 /// Passes a burst to its channels.
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 
@@ -33,9 +47,10 @@ inline void notice_loss(Worker &w)
 /// Receives a burst of the present connection. @return messages
 inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
-    const int got = likely(w.chores == 0)
-                        ? w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n))
-                        : receive_after_chores(w, mbufs, meta, n);
+    const auto rx = [&] {
+        return w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
+    };
+    const int got = likely(w.chores == 0) ? rx() : receive_after_chores(w, rx);
     if (unlikely(connection_changed(w)))
         return change_connection(w, mbufs, meta, got > 0 ? static_cast<unsigned>(got) : 0);
     return likely(got > 0) ? static_cast<unsigned>(got) : 0;
@@ -65,9 +80,8 @@ inline bool found_nothing(const Worker &w, int got)
 [[gnu::always_inline]] inline unsigned receive(Worker &w)
 {
     Found found;
-    const int got = likely(w.chores == 0)
-                        ? find(w, found)
-                        : receive_after_chores(w, found.mbufs, found.meta, burst_max);
+    const auto rx = [&] { return find(w, found); };
+    const int got = likely(w.chores == 0) ? rx() : receive_after_chores(w, rx);
     return found_nothing(w, got) ? 0 : take_in(w, found, got);
 }
 

@@ -38,6 +38,7 @@ struct alignas(64) ntbmsg_endpoint {
     bool has_events; ///< `events` was initialised
     rte_pmd_plx_ntb_burst burst[RTE_PMD_PLX_NTB_MAX_QUEUES];
     rte_pmd_plx_ntb_room_calls room_calls;
+    rte_pmd_plx_ntb_flow_calls flow_calls;
 
     /// Written by the device's control thread, read by every worker in every poll.
     alignas(64) std::atomic<uint32_t> losses; ///< connections that were lost

@@ -174,6 +174,7 @@ rte_mempool *pool_of(const ntbmsg_endpoint &e, uint32_t queue)
 int set_up_queues(ntbmsg_endpoint &e)
 {
     (void)rte_pmd_plx_ntb_room_calls_get(e.dev_id, &e.room_calls);
+    (void)rte_pmd_plx_ntb_flow_calls_get(e.dev_id, &e.flow_calls);
     rte_pmd_plx_ntb_queue_config config{};
     config.size = sizeof(config);
     for (uint16_t q = 0; q < e.queues + e.options.workers; ++q) {
@@ -197,6 +198,7 @@ void attach_workers(ntbmsg_endpoint &e)
     for (uint32_t i = 0; i < e.options.workers; ++i) {
         e.workers[i].burst = e.burst[e.queues + i];
         e.workers[i].room_calls = &e.room_calls;
+        e.workers[i].flow_calls = &e.flow_calls;
         e.workers[i].store = e.store;
     }
 }

@@ -63,6 +63,7 @@ struct alignas(64) ntbmsg_worker {
     std::atomic<uint32_t> epoch;         ///< value of `losses` to which the present channels belong
     uint32_t chores;                     ///< Chore
     rte_mempool *rx_pool;                ///< mbufs of received inline messages
+    const rte_pmd_plx_ntb_flow_calls *flow_calls; ///< of the endpoint
     ntbmsg::Slots slots;
     uint32_t inline_max;                   ///< up to it a message to the peer counts as inline,
     std::atomic<uint32_t> peer_inline_max; ///< and one from the peer; any thread reads it
