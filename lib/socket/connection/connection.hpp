@@ -67,7 +67,8 @@ public:
         return load(line.head) == drained && drained != 0 && load(line.mark) == 0 && !is_lost() &&
                (load(record_->broken) | load(half.is_shut) |
                 (load(half.kernel) & ReceiveHalf::ends)) == 0 &&
-               load(half.asked, std::memory_order_relaxed) == kernel::tick();
+               load(half.asked, std::memory_order_relaxed) == kernel::tick() &&
+               load(half.drained) == drained; // nor has another ring begun meanwhile
     }
     /// As sendmsg() without control data. SIGPIPE is raised as the kernel does.
     /// @retval -EAGAIN nothing was taken

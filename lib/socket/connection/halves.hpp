@@ -49,7 +49,7 @@ private:
     template <typename Step>
     void take(std::size_t bytes, Step step)
     {
-        while (bytes > 0 && n_ > 0) {
+        while (n_ > 0 && (bytes > 0 || parts_->iov_len == 0)) {
             const std::size_t left = parts_->iov_len - offset_;
             const std::size_t some = std::min(bytes, left);
             if (some > 0) // a place of no bytes may be NULL

@@ -180,7 +180,7 @@ ssize_t Connection::Receiving::read_kernel(const Parts &parts, std::size_t most,
         commit();
     }
     if (got == -EAGAIN && all)
-        half_.kernel &= ~std::uint32_t{EPOLLIN};
+        std::atomic_ref(half_.kernel).fetch_and(~std::uint32_t{EPOLLIN});
     return got;
 }
 

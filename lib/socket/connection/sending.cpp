@@ -347,9 +347,9 @@ std::uint32_t Connection::Sending::look()
         // Behind the peer's FIN a reset may come, which no call of ours finds.
         if (half_.open_room == 0 ||
             (load(connection_.record_->in.kernel) & ReceiveHalf::ends) != 0) {
-            const std::uint32_t said = kernel::events_of(fd_, POLLOUT);
+            const std::uint32_t said = kernel::events_of(fd_, POLLIN | POLLOUT | POLLRDHUP);
             half_.open_room = half_.open_room != 0 || (said & POLLOUT) != 0;
-            events = said & (EPOLLHUP | EPOLLERR);
+            events = (said & (EPOLLHUP | EPOLLERR)) != 0 ? said : 0;
         }
         events |= half_.open_room != 0 ? std::uint32_t{EPOLLOUT} : 0;
         break;

@@ -52,6 +52,15 @@ private:
     iovec place_[places];
 };
 
+// The first step is one of the first parts alone: of none with a byte it would be an end of file.
+inline void skip_empty(const iovec *&parts, int &n)
+{
+    while (n > Rest::places && parts->iov_len == 0) {
+        parts++;
+        n--;
+    }
+}
+
 std::int64_t now_ns()
 {
     timespec now;
@@ -330,6 +339,7 @@ ssize_t go_on_if_needed(Held &held, int fd, Way way, const iovec *parts, int n, 
 
 ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
 {
+    skip_empty(parts, n);
     const ssize_t first = step(*held.body(), fd, way, parts, std::min(n, Rest::places), flags);
     return go_on_if_needed(held, fd, way, parts, n, flags, first);
 }
@@ -409,6 +419,7 @@ bool is_answered(Held &held, Kind kind, int fd, const iovec *parts, int n, int f
         return answer;
     if (kind.way == Way::In && (flags & peeks_all) == peeks_all) [[unlikely]]
         return peek_all(held, fd, parts, n, flags);
+    skip_empty(parts, n);
     const ssize_t first = step_by(one, fd, kind.way, parts, std::min(n, Rest::places), flags);
     held.body()->announce(fd);
     return go_on_if_needed(held, fd, kind.way, parts, n, flags, first);

@@ -83,6 +83,11 @@ static void case_flags(void)
     struct iovec rooms[2] = {{text, 1}, {text + 8, 3}};
     see("readv", readv(ends[1], rooms, 2));
     printf("text '%c%.3s'\n", text[0], text + 8);
+    struct iovec many[20] = {{NULL, 0}};
+    many[18] = (struct iovec){(char *)"efg", 3};
+    see("empty parts", writev(ends[0], many, 20));
+    many[18].iov_base = text;
+    see("empty parts", readv(ends[1], many, 20));
     see("zero", recv(ends[1], text, 0, MSG_DONTWAIT));
     see("bad", send(ends[0], NULL, 4, 0));
     see("bad", write(ends[0], NULL, 0));

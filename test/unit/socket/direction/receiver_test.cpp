@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The receiving half alone: ends, losses, and a sender that lies.
+#include <cstring>
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "direction/receiver.hpp"
@@ -226,4 +229,59 @@ TEST(DirectionReceiver, ResetsWhereASenderLiesAboutTheBytesInUse)
     receiver = granted();
     receiver.look(narrow(116), 100);
     expect_reset(receiver, narrow(116, 115)); // a byte that was seen would lie elsewhere
+}
+
+/// As bytes: there is no comparison, and each copy has what the other has.
+bool same(const Receiver &a, const Receiver &b)
+{
+    return std::memcmp(static_cast<const void *>(&a), static_cast<const void *>(&b), sizeof(a)) ==
+           0;
+}
+
+// A sender that lies, word by word: what is accepted by its head alone is what look() accepts, with
+// the same outcome; what is not leaves no trace.
+TEST(DirectionReceiver, AHeadAloneIsLookedAtAsAllWordsAre)
+{
+    std::mt19937_64 generator(7);
+    const auto pick = [&generator](std::uint64_t n) { return generator() % n; };
+    unsigned accepted = 0, refused = 0;
+    for (unsigned round = 0; round < 200000; round++) {
+        Receiver receiver = granted();
+        SenderWords peer = words(100, 100 + pick(64));
+        receiver.look(peer, 100);
+        if (pick(2) == 0 && receiver.next(quiet).source == Source::Ring)
+            receiver.took_from_ring(1 + pick(receiver.next(quiet).most));
+        peer.head = pick(4) == 0 ? pick(300) : peer.head + pick(70);
+        switch (pick(8)) {
+        case 0:
+            peer.start += pick(3);
+            break;
+        case 1:
+            peer.generation += static_cast<std::uint32_t>(pick(2));
+            break;
+        case 2:
+            peer.mark = static_cast<Mark>(pick(5));
+            break;
+        case 3:
+            peer.wide += pick(200);
+            break;
+        default:
+            break;
+        }
+        Receiver by_head, by_all;
+        std::memcpy(static_cast<void *>(&by_head), static_cast<const void *>(&receiver),
+                    sizeof(receiver));
+        std::memcpy(static_cast<void *>(&by_all), static_cast<const void *>(&receiver),
+                    sizeof(receiver));
+        if (by_head.look_at_head(peer)) {
+            by_all.look(peer, 100);
+            ASSERT_TRUE(same(by_head, by_all)) << round;
+            accepted++;
+        } else {
+            ASSERT_TRUE(same(by_head, receiver)) << round;
+            refused++;
+        }
+    }
+    EXPECT_GT(accepted, 10000u);
+    EXPECT_GT(refused, 10000u);
 }

@@ -253,7 +253,8 @@ private:
     bool read(std::uint64_t bytes)
     {
         const Receiver::Kernel kernel{queue_.size(), fin_arrived_ && wire_.empty(), rst_};
-        receiver_.look(line_, kernel_given_);
+        if (!receiver_.look_at_head(line_))
+            receiver_.look(line_, kernel_given_);
         if (receiver_.may_grant(wanted_, kernel_given_)) {
             line_ = {};
             messages_.push_back({Message::Grant, receiver_.grant(ring_bytes)});
@@ -344,7 +345,8 @@ private:
         if (receiver_told_)
             return;
         receiver_told_ = true;
-        receiver_.look(line_, kernel_given_);
+        if (!receiver_.look_at_head(line_))
+            receiver_.look(line_, kernel_given_);
         receiver_.lost();
     }
 
