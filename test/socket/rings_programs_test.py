@@ -41,7 +41,11 @@ def forked_save(bench, serve, place):
     expect(load.wait(timeout=PATIENCE) == 0, bench.said("load"))
     port = free_port()
     reader = serve("redis-reader", port)
-    expect(ask(["-h", SERVER, "-p", port], "dbsize") == keys != "(integer) 0\n", keys)
+    # It listens before it has read the file.
+    there = ["-h", SERVER, "-p", port]
+    await_fact(lambda: "LOADING" not in ask(there, "ping"), "the file is read")
+    found = ask(there, "dbsize")
+    expect(found == keys and int(keys) > 0, (found, keys))
     bench.end(reader, "redis-reader")
 
 
