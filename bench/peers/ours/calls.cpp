@@ -6,6 +6,7 @@
 // control: how far its ratio is from 1 is the error of the method.
 //   ntb-run ... peer_calls MILLISECONDS ADDRESS    for each kind of call, connections to ADDRESS
 #include "options.hpp"
+#include "version.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -306,6 +307,8 @@ void measure(const Calls &libc, const Calls &here, const sockaddr_in &address, c
 
 int main(int argc, char **argv)
 {
+    if (app::show_version(argc, argv))
+        return 0;
     uint64_t run_ms = 0;
     sockaddr_in address = {};
     address.sin_family = AF_INET;
