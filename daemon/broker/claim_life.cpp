@@ -66,7 +66,8 @@ void Claims::claim(const Owner &owner, const Message &m, const Shown &shown)
     }
     const uint64_t id = ++last_id_;
     auto made = std::unique_ptr<Claim>(new Claim{id, owner, m.other, shown.cookie, key.first,
-                                                 key.second, now_ms_ + m.timeout_ms, bytes});
+                                                 key.second, now_ms_ + m.timeout_ms, bytes,
+                                                 m.pid == static_cast<uint32_t>(owner.user.pid)});
     Claim &claim = *made;
     claims_[id] = std::move(made);
     waiting_[key] = id;
@@ -180,15 +181,19 @@ bool Claims::detach(ClientId client)
     for (const auto &[id, claim] : claims_)
         if (claim->owner.client == client)
             left.push_back(id);
-    for (const uint64_t id : left) {
-        Claim &claim = *claims_.at(id);
-        if (claim.memory != nullptr) {
-            ntb::socket::say_gone(claim.record->record(), page_of(*claim.memory), claim.index);
-            ring_other(claim);
-        }
-        close(client, id);
-    }
+    for (const uint64_t id : left)
+        let_go(*claims_.at(id));
     return !left.empty();
+}
+
+/// For holders that are gone.
+void Claims::let_go(Claim &claim)
+{
+    if (claim.memory != nullptr) {
+        ntb::socket::say_gone(claim.record->record(), page_of(*claim.memory), claim.index);
+        ring_other(claim);
+    }
+    close(claim.owner.client, claim.id);
 }
 
 // No flag of the socket matters, nor does a full one: then the bell is readable already.

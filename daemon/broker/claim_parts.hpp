@@ -72,6 +72,7 @@ struct Claims::Claim {
     uint32_t index;      ///< 0 connected, 1 accepted
     int64_t deadline_ms; ///< for a mirror
     uint64_t charged;
+    bool numbers_agree; ///< of processes: the client has the one for itself that its daemon has
     std::shared_ptr<Memory> memory = nullptr; ///< NULL: waits for its mirror
     std::unique_ptr<RecordMemory> record = nullptr;
     Descriptor bell{}; ///< of this end: rings the other one

@@ -78,8 +78,10 @@ void Claims::expire(int64_t now_ms)
             say_end(claim, claim.again_generation);
     if (now_ms >= look_ms_)
         look_for_idle();
-    if (now_ms >= asks_ms_)
+    if (now_ms >= asks_ms_) {
         look_for_asks();
+        look_for_dead();
+    }
 }
 
 /// Matched, and its client lives.
@@ -102,6 +104,19 @@ void Claims::look_for_asks()
             ring_other(*claim);
         claim->asked = asked;
     }
+}
+
+// Rule D4. A child that has died with a connection of its parent's, which has closed it and lives:
+// no end of a control connection says so.
+void Claims::look_for_dead()
+{
+    std::vector<uint64_t> left;
+    for (const auto &[id, claim] : claims_)
+        if (is_held(*claim) && claim->numbers_agree &&
+            claim->record->record().holders.have_died(claim->owner.user.pid))
+            left.push_back(id);
+    for (const uint64_t id : left)
+        let_go(*claims_.at(id));
 }
 
 void Claims::look_for_idle()

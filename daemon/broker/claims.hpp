@@ -103,6 +103,8 @@ private:
     static bool is_held(const Claim &claim);
     void look_for_idle();
     void look_for_asks();
+    void look_for_dead();
+    void let_go(Claim &claim);
     bool take_memory(Claim &claim, ntbc::Parcel *parcel);
     bool make_memory(Claim &claim, const ntbc::Message &m);
     bool charge(Claim &claim, uint32_t ring_bytes);

@@ -87,6 +87,37 @@ TEST_P(Connections, TheResetForOneThatDiedComesBehindItsAnswer)
     EXPECT_EQ(side[0].outcome(), 0);
 }
 
+// A forking server's: no control connection ends with the child.
+TEST_P(Connections, AChildThatDiesWithItsParentsConnectionResetsIt)
+{
+    claim();
+    upgrade(0);
+    side[0].put("not taken");
+    int arrived[2];
+    ASSERT_EQ(pipe(arrived), 0);
+    at[1]->before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        at[1]->after_fork_in_child();
+        if (write(arrived[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    at[1]->after_fork_in_parent(child);
+    char byte;
+    ASSERT_EQ(read(arrived[0], &byte, 1), 1);
+    close(1);
+    EXPECT_EQ(side[0].connection->look(tcp.fd[0]) & EPOLLERR, 0u);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    EXPECT_TRUE(await([&] { return (side[0].connection->look(tcp.fd[0]) & EPOLLERR) != 0; }));
+    EXPECT_EQ(side[0].send("x"), -ECONNRESET);
+    EXPECT_EQ(side[0].send("x"), -EPIPE);
+    ::close(arrived[0]);
+    ::close(arrived[1]);
+}
+
 TEST_P(Connections, AResetComesBehindTheBytesOfTheRing)
 {
     claim();

@@ -416,6 +416,7 @@ Connection *Connection::claim(Attachment &to, int fd, bool accepted, bool *later
     m.other = one->token_;
     m.flags = accepted ? ntbc::flag_accepted : 0;
     m.timeout_ms = mirror_within_ms;
+    m.pid = static_cast<std::uint32_t>(call(SYS_getpid));
     const int status = Attachment::send_message(to.control_, m, &fd);
     // Its socket is full, or as many descriptors are on their way as a user may have.
     const bool is_full = status == -EAGAIN || status == -ETOOMANYREFS;

@@ -291,11 +291,11 @@ ssize_t Connection::send(int fd, const iovec *parts, int n, int flags)
 }
 
 /// Whether a peer that sends nothing any more has taken nothing for a while, either. It may be one
-/// whose last holder died without a close, in a process that its daemon does not know: what is sent
-/// by TCP is answered by a reset then, and by one that is slow it is read.
+/// whose last holder died without a close, and whose daemon does not know it by number: what is
+/// sent by TCP is answered by a reset then, and by one that is slow it is read.
 bool Connection::Sending::is_stalled()
 {
-    constexpr std::uint64_t while_ns = 200000000;
+    constexpr std::uint64_t while_ns = 500000000; // its daemon may know in half of that
     if (load(connection_.record_->in.is_shut) != 0)
         return false; // then it was this end that said so
     if (connection_.stalled_at_ != half_.taken || connection_.stalled_since_ == 0) {

@@ -55,6 +55,28 @@ bool Holders::is_alone(std::int32_t pid, bool asks) const
     return now(births_) == births;
 }
 
+// The record is a client's: negative numbers are of groups.
+bool Holders::have_died(std::int32_t but) const
+{
+    const auto now = [](const auto &word) { return load(word, std::memory_order_seq_cst); };
+    const std::uint32_t births = now(births_);
+    if (now(expected_) != 0)
+        return false;
+    std::int32_t holders[most];
+    int n = 0;
+    for (const std::int32_t &one : pids_) {
+        const std::int32_t holder = now(one);
+        if (holder == but || holder < 0)
+            return false;
+        if (holder != 0)
+            holders[n++] = holder;
+    }
+    for (int i = 0; i < n; i++)
+        if (!is_gone(holders[i]))
+            return false;
+    return n > 0 && now(births_) == births;
+}
+
 bool Holders::remove(std::int32_t pid)
 {
     const bool alone = is_alone(pid, true);

@@ -55,6 +55,9 @@ public:
     bool is_alone(std::int32_t pid, bool asks) const;
     /// @retval true no other process is known to have it
     bool remove(std::int32_t pid);
+    /// For who sees the processes by the same numbers. @param but  one that lives
+    /// @retval true some were holders, none of them lives, and none is expected
+    bool have_died(std::int32_t but) const;
 
 private:
     static constexpr int most = 16;

@@ -305,6 +305,29 @@ TEST(Holders, TheDeadMakeRoom)
     EXPECT_FALSE(holders.is_alone(getpid(), false));
 }
 
+TEST(Holders, HaveDiedOnceNoneIsLeftOrToCome)
+{
+    constexpr std::int32_t dead = 0x70000000; // no such process
+    Holders holders;
+    EXPECT_FALSE(holders.have_died(getpid())); // there was none
+    holders.add(getpid());
+    holders.add(dead);
+    EXPECT_FALSE(holders.have_died(getpid()));
+    holders.expect();
+    holders.remove(getpid());
+    holders.add(dead);
+    EXPECT_FALSE(holders.have_died(getpid()));
+    holders.expect_no_more();
+    EXPECT_TRUE(holders.have_died(getpid()));
+    holders.add(getppid());
+    EXPECT_FALSE(holders.have_died(getpid()));
+    // What a client has written there: no group is asked.
+    Holders lie;
+    lie.add(dead);
+    lie.add(-dead);
+    EXPECT_FALSE(lie.have_died(getpid()));
+}
+
 TEST(Holders, MoreThanThereIsRoomForAreNeverAlone)
 {
     Holders holders;
