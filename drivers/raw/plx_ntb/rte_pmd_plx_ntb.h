@@ -330,18 +330,19 @@ struct rte_pmd_plx_ntb_rx_flow {
     uint32_t *high;   /**< Room for n: the high 32 bits of each message; NULL if not wanted */
     uint32_t longest; /**< Longest message in bytes */
     uint32_t other;   /**< Filled in: 1 where rte_pmd_plx_ntb_burst::rx has to say what is next; 0
-                           where the burst is full, or nothing more has arrived */
+                           where the burst is full, no mbuf is left, or nothing more has arrived */
     uint64_t bytes;   /**< Filled in: of the messages that were received */
 };
 
 /**
  * Bursts of messages of one flow, which cost less than those of rte_pmd_plx_ntb_burst, whose
- * tx_queue and rx_queue are their first arguments. Threads as for those.
+ * tx_queue and rx_queue are their first arguments. Threads, and who has the mbufs before and
+ * afterwards, as for those.
  */
 struct rte_pmd_plx_ntb_flow_calls {
     /** Sends up to the first message that is longer than the longest, or cannot be sent or not now:
      * rte_pmd_plx_ntb_burst::tx says which. Returns how many it accepted, 0 to n; -ENOTCONN: there
-     * is no peer. */
+     * is no peer, or the queue has failed. */
     int (*tx)(void *tx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_tx_flow *flow,
               uint16_t n);
     /** Receives up to the first message that is not of the flow, is longer than the longest, or did

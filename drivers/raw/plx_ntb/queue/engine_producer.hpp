@@ -230,13 +230,14 @@ int tx_burst_engine(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 template <MemPolicy Mem>
 int tx_flow_engine(Tx *q, rte_mbuf **mbufs, TxFlow &flow, unsigned n)
 {
+    flow.bytes = 0;
+    if (!q->open || q->broken) [[unlikely]]
+        return q->broken ? -EPROTO : 0;
     if (q->by_engine.head != q->by_engine.tail && !free_read(*q)) [[unlikely]]
         return engine_failed(*q);
-    const uint32_t longest = flow.longest, by_engine = q->s.by_engine.min_bytes;
-    flow.bytes = 0;
-    if (by_engine == 0)
-        return 0;
-    flow.longest = std::min(longest, by_engine - 1);
+    const uint32_t longest = flow.longest;
+    // Never 0: the engine has none of the lengths that always travel in the ring.
+    flow.longest = std::min(longest, q->s.by_engine.min_bytes - 1);
     const int rc = tx_flow<Mem>(q, mbufs, flow, n);
     flow.longest = longest;
     return rc;

@@ -430,7 +430,7 @@ template <MemPolicy Mem, bool Each, uint32_t Lines>
     const size_t data_off = mbufs[-1]->data_off;
     const uint64_t word =
         wire::head_word(at.tag(), length, wire::Kind::inline_message, Each ? 0 : meta->flags);
-    const uint64_t data = meta->data;
+    const uint64_t data = Each ? 0 : meta->data; // behind the last message there is none
     rte_mbuf *const *next = mbufs, *const *const stop = mbufs + n;
     for (; next != stop; next++) {
         const rte_mbuf *m = *next;

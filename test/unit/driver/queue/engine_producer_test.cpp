@@ -374,6 +374,32 @@ TEST_F(CopyEngine, AFailureStopsTheQueueAndEverythingComesBack)
     EXPECT_EQ(tx_stats(pair.tx_half).unconfirmed, 5u);
 }
 
+TEST_F(CopyEngine, AFailureIsCountedOnceByBurstsOfAFlow)
+{
+    LateEngine engine;
+    Pair pair(ops(), with(engine));
+    pair.receive(1);
+    std::vector<rte_mbuf *> in;
+    for (uint32_t i = 0; i < 6; i++)
+        in.push_back(pair.message(900, i));
+    ASSERT_EQ(pair.send(in), 6);
+    engine.fail_at(5);
+    engine.finish();
+    rte_mbuf *next[2] = {pair.message(20, 6), pair.message(20, 7)};
+    TxFlow flow{{}, 1000, 0, 9};
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(ops().tx_flow_engine(pair.tx_half, next, flow, 2), -EPROTO);
+    EXPECT_EQ(flow.bytes, 0u);
+    EXPECT_EQ(tx_stats(pair.tx_half).dma_errors, 1u);
+    const auto out = pair.receive(8);
+    ASSERT_EQ(out.size(), 1u);
+    rte_pktmbuf_free(out[0]);
+    for (rte_mbuf *one : next)
+        rte_pktmbuf_free(one);
+    pair.receive(1); // credits
+    expect_clean(pair);
+}
+
 TEST_F(CopyEngine, AFailureThatNoBurstHasSeenIsCountedAtTheEnd)
 {
     LateEngine engine;
