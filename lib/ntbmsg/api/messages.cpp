@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Public calls: bursts of a channel. Run to completion, a burst of the channel is a burst of the
-// queue pair with one comparison per message.
+// Public calls: bursts of a channel. Run to completion, a burst of the channel is a burst of one
+// flow of the queue pair, for which the driver compares.
 #include <algorithm>
 #include <cerrno>
 
@@ -183,10 +183,12 @@ int received_nothing(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t asked
 }
 
 /// What the channel gets where messages of others, or others than short ones, may lie in between.
-__rte_noinline int receive_mixed(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+__rte_noinline int receive_mixed(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n,
+                                 Chores chores)
 {
     Meta meta[burst_max];
-    const unsigned got = take_burst(*c.worker, mbufs, meta, std::min<unsigned>(n, burst_max));
+    const unsigned got =
+        take_burst(*c.worker, mbufs, meta, std::min<unsigned>(n, burst_max), chores);
     if (got == 0)
         return received_nothing(c, mbufs, imm, n);
     return traced_receive(
@@ -195,7 +197,8 @@ __rte_noinline int receive_mixed(Channel &c, rte_mbuf **mbufs, uint32_t *imm, ui
 
 /// Short messages of the channel, up to the first that is another: the driver looks at them, so
 /// that none is looked at here. They are of the connection that the channel belongs to, even if
-/// that has been lost meanwhile: HELLO, which is another message, is the first of the next one.
+/// that has been lost meanwhile: of a queue that was opened again a flow takes nothing, as its gate
+/// has a new word, and what is received then is another burst, which looks for that.
 __rte_noinline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
     Worker &w = *c.worker;
@@ -208,12 +211,14 @@ __rte_noinline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uin
     const auto most = static_cast<uint16_t>(std::min<uint32_t>(n, c.rx.left.messages));
     static_assert(sizeof(*imm) == sizeof(*flow.high)); // the high half is the argument
     if (unlikely(most == 0))
-        return receive_mixed(c, mbufs, imm, n);
+        return receive_mixed(c, mbufs, imm, n, Chores::before);
     const auto rx = [&] { return w.flow_calls->rx(w.burst.rx_queue, mbufs, &flow, most); };
-    const int got = likely(w.chores == 0) ? rx() : receive_after_chores(w, rx);
+    const auto found = [&](int got) { return got > 0 || flow.other != 0; };
+    const int got = likely(w.chores == 0) ? rx() : receive_after_chores(w, rx, found);
     if (unlikely(got <= 0))
-        return flow.other != 0 || connection_changed(w) ? receive_mixed(c, mbufs, imm, n)
-                                                        : received_nothing(c, mbufs, imm, n);
+        return flow.other != 0 || connection_changed(w)
+                   ? receive_mixed(c, mbufs, imm, n, Chores::done)
+                   : received_nothing(c, mbufs, imm, n);
     const auto messages = static_cast<unsigned>(got);
     c.rx.left.messages -= messages;
     return traced_receive(c, n, {messages, 0, flow.bytes});
@@ -238,7 +243,7 @@ __rte_noinline int receive_across(Channel &c, rte_mbuf **mbufs, Meta *meta, uint
 {
     Worker &w = *c.worker;
     if (unlikely(w.chores != 0))
-        return receive_mixed(c, mbufs, imm, 1);
+        return receive_mixed(c, mbufs, imm, 1, Chores::before);
     Meta meta;
     const int got = w.burst.rx(w.burst.rx_queue, mbufs, &meta, 1);
     if (unlikely(connection_changed(w)))

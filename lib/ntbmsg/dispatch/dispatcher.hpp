@@ -22,17 +22,23 @@ enum class AfterChores { receive, receive_while_credit_waits, nothing };
 /// The same before a burst is received; credit of few channels may wait for that of others.
 /// @return nothing: there is no room for more replies
 AfterChores do_chores_before(Worker &w);
-/// Receives a burst after that. @param rx  asks the driver for it. @return what that returned, or 0
-template <class Rx>
-int receive_after_chores(Worker &w, Rx rx)
+/// Receives a burst after that. @param rx  asks the driver for it. @param found  whether there was
+/// anything, by what that returned. @return that, or 0
+template <class Rx, class Found>
+int receive_after_chores(Worker &w, Rx rx, Found found)
 {
     const AfterChores after = do_chores_before(w);
     if (unlikely(after == AfterChores::nothing))
         return 0;
     const int got = rx();
     if (after == AfterChores::receive_while_credit_waits)
-        w.credit_polls = got > 0 ? w.credit_polls + 1 : credit_polls_max;
+        w.credit_polls = found(got) ? w.credit_polls + 1 : credit_polls_max;
     return got;
+}
+template <class Rx>
+int receive_after_chores(Worker &w, Rx rx)
+{
+    return receive_after_chores(w, rx, [](int got) { return got > 0; });
 }
 /// Passes a burst to its channels.
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n);
@@ -44,13 +50,16 @@ inline void notice_loss(Worker &w)
         change_connection(w, nullptr, nullptr, 0);
 }
 
+/// Whether chores come before a burst is received.
+enum class Chores { before, done };
 /// Receives a burst of the present connection. @return messages
-inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
+inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n, Chores chores)
 {
     const auto rx = [&] {
         return w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
     };
-    const int got = likely(w.chores == 0) ? rx() : receive_after_chores(w, rx);
+    const int got =
+        likely(w.chores == 0) || chores == Chores::done ? rx() : receive_after_chores(w, rx);
     if (unlikely(connection_changed(w)))
         return change_connection(w, mbufs, meta, got > 0 ? static_cast<unsigned>(got) : 0);
     return likely(got > 0) ? static_cast<unsigned>(got) : 0;
