@@ -547,7 +547,7 @@ ssize_t ntbclient_place(struct ntbclient_conn *conn, size_t bytes, void **data);
  * @return
  *   bytes.
  * @retval -EINVAL
- *   There is no room for so many that is known, conn is NULL, or flags is invalid.
+ *   They are more than ntbclient_place() shows, conn is NULL, or flags is invalid.
  * @return
  *   Else as ntbclient_send().
  */
@@ -600,15 +600,14 @@ NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data);
 
 /**
- * For who polls: a word of memory that does not have this value any more once more bytes can be
- * received, or the peer has ended the connection in order. That the peer or a daemon is gone does
+ * For who polls: a word of memory that does not have this value while bytes can be received, or
+ * once the peer has ended the connection in order. That the peer or a daemon is gone does
  * not change it, so one of many looks has to be ntbclient_view() or ntbclient_recv().
  *
  * @param conn
- *   A connection of which all bytes that are known to have come were received. By the thread that
- *   receives.
+ *   A connection. By the thread that receives.
  * @param[out] value
- *   What the word was when the connection was last looked at.
+ *   What the word is as long as there is nothing to receive.
  * @return
  *   The word, which is mapped until the connection is closed, and has to be loaded atomically;
  * NULL: an argument is NULL, or the connection is not open yet.

@@ -131,7 +131,9 @@ ssize_t ntbclient_placed(struct ntbclient_conn *conn, size_t bytes, uint32_t fla
             return ended;
     }
     Sender &sender = conn->end->sender;
-    if (bytes > sender.known_free())
+    if (sender.is_broken()) [[unlikely]]
+        return no_room(conn);
+    if (bytes > sender.place().size())
         return -EINVAL;
     sender.placed(bytes);
     if ((flags & NTBCLIENT_MORE) == 0 && sender.publish()) [[unlikely]]
@@ -219,7 +221,7 @@ const uint64_t *ntbclient_monitor(struct ntbclient_conn *conn, uint64_t *value)
     if (conn == nullptr || value == nullptr || !conn_is_open(conn))
         return nullptr;
     const Receiver &receiver = conn->end->receiver;
-    *value = receiver.seen();
+    *value = receiver.cursor_of_nothing();
     return &receiver.cursor();
 }
 

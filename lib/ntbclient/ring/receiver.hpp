@@ -33,9 +33,10 @@ public:
         known_ = word;
         return readable();
     }
-    /// The producer's cursor, and what it was when it was looked at last.
+    /// The producer's cursor, and what it is while there is nothing: no bytes, also none that are
+    /// known, and no other mark than those that were seen.
     const uint64_t &cursor() const { return lines_->published; }
-    uint64_t seen() const { return known_ | marks_; }
+    uint64_t cursor_of_nothing() const { return taken_ | marks_; }
     /// Copies bytes out without taking them. @p skip and @p bytes are at most readable() together.
     void copy(void *to, size_t skip, size_t bytes) const;
     /// Where those lie that can be taken, as many as follow each other in memory. The producer may

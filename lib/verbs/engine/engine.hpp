@@ -236,8 +236,11 @@ private:
     bool settle();
     Link *find_changed()
     {
-        for (std::uint32_t i = 0; i < n_watched_; ++i) {
-            const Watched &watched = watched_[i];
+        // Behind the one that was served last: one peer that is busy is no reason to wait for
+        // another.
+        for (std::uint32_t n = 0; n < n_watched_; ++n) {
+            last_watched_ = last_watched_ + 1 < n_watched_ ? last_watched_ + 1 : 0;
+            const Watched &watched = watched_[last_watched_];
             if (watched.watch.is_quiet())
                 continue;
             // The lines of the message are asked for at once, not behind all that takes it.
@@ -504,6 +507,7 @@ private:
     };
     bool is_calm_ = false;
     std::uint32_t n_watched_ = 0;
+    std::uint32_t last_watched_ = 0; ///< was looked at last
     Watched watched_[NTBV_MAX_LINKS];
     Segments *segments_ = nullptr; // NULL: all data go by messages
     Hook<Shared> shared_;

@@ -170,8 +170,9 @@ void Connection::note_sent(ssize_t sent)
     const std::size_t bytes = std::exchange(kept_, 0);
     const bool good = sent == static_cast<ssize_t>(bytes);
     room_ = good ? room_ - std::min(room_, bytes) : 0;
+    if (run_ != 0)
+        place_ += bytes;
     run_ = good ? run_ - std::min(run_, bytes) : 0;
-    place_ += bytes;
 }
 
 // With the first line of a message. @retval false the peer is not what it should be
@@ -243,7 +244,7 @@ bool Connection::receive(Incoming &message)
     return !ended_ && collected_ == wanted_;
 }
 
-// Of a ring whose known bytes were all taken, and of nothing that was collected in part.
+// Of nothing that was collected in part.
 Port::Watch Connection::watch() const
 {
     Watch watch;

@@ -14,7 +14,8 @@ static_assert(sizeof(ibv_sge) == sizeof(ntbv_sge) && offsetof(ibv_sge, addr) == 
               offsetof(ntbv_sge, address) == 0 &&
               offsetof(ibv_sge, length) == offsetof(ntbv_sge, length) &&
               offsetof(ibv_sge, lkey) == offsetof(ntbv_sge, key));
-static_assert(offsetof(ibv_send_wr, wr_id) == offsetof(ntbv_send_wr, id) &&
+static_assert(sizeof(ibv_send_wr) >= sizeof(ntbv_send_wr) && // one is read as the other
+              offsetof(ibv_send_wr, wr_id) == offsetof(ntbv_send_wr, id) &&
               offsetof(ibv_send_wr, next) == offsetof(ntbv_send_wr, next) &&
               offsetof(ibv_send_wr, sg_list) == offsetof(ntbv_send_wr, sge) &&
               offsetof(ibv_send_wr, num_sge) == offsetof(ntbv_send_wr, n_sge) &&

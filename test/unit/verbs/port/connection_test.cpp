@@ -121,7 +121,7 @@ TEST_F(Connections, WhatFillsTheLastLineUpIsZero)
     for (const std::uint32_t reserved : {8u, 56u, 57u, 120u, 200u, 504u, 505u, 1000u}) {
         for (std::uint32_t bytes = 8; bytes <= reserved; bytes += 11) {
             for (const int fill : {0xff, 0xee}) {
-                std::byte *message = ports[0]->reserve(reserved);
+                std::byte *message = ports[0]->reserve(reserved, fill == 0xee);
                 ASSERT_NE(message, nullptr);
                 memset(message, fill, bytes);
                 ports[0]->commit(bytes, nullptr, 0);
@@ -165,6 +165,30 @@ TEST_F(Connections, SayWhetherMoreHasComeAndWhetherItIsQuiet)
     EXPECT_FALSE(ports[1]->watch().is_quiet()) << "it says so";
     EXPECT_FALSE(ports[1]->receive(message));
     EXPECT_FALSE(ports[1]->alive());
+}
+
+// Wherever in the ring it lies: what follows each other in memory ends with the ring.
+TEST_F(Connections, AreNotQuietWhileAMessageIsThere)
+{
+    make_ports();
+    Port::Incoming message;
+    for (const std::uint32_t bytes : {8u, 100u}) {
+        for (unsigned i = 0; i < 2 * 32768 / 64; i++) {
+            ASSERT_TRUE(put(*ports[0], bytes, 1));
+            ASSERT_TRUE(put(*ports[0], bytes, 2));
+            ASSERT_TRUE(ports[1]->receive(message));
+            ports[1]->release();
+            const Port::Watch watch = ports[1]->watch();
+            ASSERT_TRUE(watch.word == nullptr || !watch.is_quiet()) << bytes << " " << i;
+            ASSERT_TRUE(ports[1]->receive(message));
+            ports[1]->release();
+            if (i % 300 == 0) { // from now on the first of two ends where the second one did
+                ASSERT_TRUE(put(*ports[0], bytes, 3));
+                ASSERT_TRUE(ports[1]->receive(message));
+                ports[1]->release();
+            }
+        }
+    }
 }
 
 TEST_F(Connections, BringTheWordOfThePeer)
