@@ -38,10 +38,8 @@ public:
             memcpy(data_, static_cast<const uint8_t *>(from) + first, bytes - first);
         store(sent_, (sent_ + bytes) & count_mask, std::memory_order_relaxed);
     }
-    /// Bytes that can be put, as far as the consumer's cursor was looked at.
-    size_t known_free() const { return broken_ ? 0 : bytes_ - outstanding(); }
-    /// Where those would go that are put next: as many as are known free and follow each other in
-    /// memory.
+    /// Where bytes would go that are put next: as many as are free, as far as the consumer's cursor
+    /// was looked at, and follow each other in memory.
     std::span<uint8_t> place()
     {
         const uint64_t at = sent_ & (bytes_ - 1);
