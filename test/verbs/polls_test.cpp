@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Polls of programs that have had nothing to do: they look at the words of their peers alone, and
 // yet find all that there is.
+#include <tuple>
+
 #include "hosts.hpp"
 
 namespace
@@ -132,6 +134,86 @@ TEST_F(Polls, FindThatThePeerIsGoneWhileNoWordSaysSo)
     clock.outlast_silence();
     EXPECT_LE(polls_until_one(a.cq, wc), 2);
     EXPECT_EQ(wc.status, NTBV_RETRY_EXC_ERR);
+}
+
+// A poll that sees one peer's word move serves that link alone; the other has to get its turn. An
+// unreliable connection owes no acknowledgement, which would send the next poll the whole way.
+class PollsOfTwoPeers : public Polls
+{
+protected:
+    void SetUp() override
+    {
+        ASSERT_NO_FATAL_FAILURE(join());
+        ASSERT_EQ(a.attach(way->end(0), 3), 0);
+        ASSERT_EQ(c.attach(way->end(1), 1), 0);
+        connect(NTBV_UC);
+        qac = a.make(NTBV_UC);
+        qc = c.make(NTBV_UC);
+        for (const auto &[own, lid, peer] : {std::tuple{qac, 3, qc}, std::tuple{qc, 1, qac}}) {
+            ASSERT_EQ(to_init(own, NTBV_UC), 0);
+            ASSERT_EQ(to_rtr(own, NTBV_UC, static_cast<std::uint16_t>(lid), ntbv_qp_number(peer)),
+                      0);
+            ASSERT_EQ(to_rts(own, NTBV_UC), 0);
+        }
+        run_all();
+    }
+    void run_all()
+    {
+        int turns = 0;
+        while (ntbv_engine_drive(a.engine) + ntbv_engine_drive(b.engine) +
+                   ntbv_engine_drive(c.engine) !=
+               0)
+            ASSERT_LT(++turns, 1000) << "the engines never come to rest";
+    }
+
+    // Lives as long as the fixture's ports: until all engines are gone.
+    ntb::verbs::Loopback *const way =
+        lost.emplace_back(ntb::verbs::Loopback::create(1 << 16)).get();
+    Host c{3, clock};
+    ntbv_qp *qac = nullptr, *qc = nullptr;
+};
+
+TEST_F(PollsOfTwoPeers, FindWhatBothSend)
+{
+    after_vain_polls_of(a.recv_cq, [&] {
+        ASSERT_EQ(post_recv(qa, 1), 0);
+        ASSERT_EQ(post_recv(qac, 2), 0);
+        ASSERT_EQ(Work(NTBV_SEND, 3, {}, 0).post(qb), 0);
+        ASSERT_EQ(Work(NTBV_SEND, 4, {}, 0).post(qc), 0);
+        ntbv_wc one, other;
+        ASSERT_EQ(poll(a.recv_cq, &one), 1);
+        ASSERT_EQ(poll(a.recv_cq, &other), 1);
+        EXPECT_EQ(one.id + other.id, 3u);
+        EXPECT_EQ(one.status, NTBV_SUCCESS);
+        EXPECT_EQ(other.status, NTBV_SUCCESS);
+        run_all();
+    });
+}
+
+TEST_F(PollsOfTwoPeers, LeaveNoneBehindABusyOne)
+{
+    // Which of the two is looked at first is not the test's: each is the busy one in turn.
+    for (const auto &[busy, busy_here, rare, rare_here] :
+         {std::tuple{qb, qa, qc, qac}, std::tuple{qc, qac, qb, qa}}) {
+        after_vain_polls_of(a.recv_cq, [&] {
+            ASSERT_EQ(post_recv(rare_here, 2), 0);
+            ASSERT_EQ(Work(NTBV_SEND, 4, {}, 0).post(rare), 0);
+            bool found = false;
+            // Before each poll one message more of the busy peer is there.
+            for (int polls = 0; polls < 4 && !found; ++polls) {
+                ASSERT_EQ(post_recv(busy_here, 1), 0);
+                ASSERT_EQ(Work(NTBV_SEND, 3, {}, 0).post(busy), 0);
+                ntbv_wc wc;
+                ASSERT_EQ(poll(a.recv_cq, &wc), 1);
+                EXPECT_EQ(wc.status, NTBV_SUCCESS);
+                found = wc.id == 2;
+            }
+            EXPECT_TRUE(found);
+            run_all();
+            for (ntbv_wc wc; poll(a.recv_cq, &wc) == 1;)
+                EXPECT_TRUE(wc.id == 1 || (!found && wc.id == 2));
+        });
+    }
 }
 
 } // namespace
