@@ -81,6 +81,11 @@ class Suites(unittest.TestCase):
         self.assertEqual(counts, (0, 1), said)
         self.assertIn("FAILED: test.test_ours.Case.test_differs: passed alone, failed with the preload\n", said)
 
+    def test_a_suite_of_which_nothing_passes_alone_fails(self):
+        said, counts = self.take("import unittest\nclass Case(unittest.TestCase):\n    def test_fails(self):\n        self.fail()\n")
+        self.assertEqual(counts, (0, 1), said)
+        self.assertIn("FAILED: test_ours: of 1 tests none passed alone\n", said)
+
     def test_what_fails_both_ways_is_no_difference(self):
         said, counts = self.take(TRAFFIC + "    def test_fails(self):\n        self.fail()\n")
         self.assertEqual((counts, "FAILED" in said), ((1, 0), False), said)

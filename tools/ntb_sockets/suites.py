@@ -151,8 +151,9 @@ def differences(alone, under):
 def judge(suites, suite, alone, under):
     """(lines that say what differs, lines that say what differed once)"""
     trouble = [f"{suite} {way}: {run.trouble}" for way, run in (("alone", alone), ("with the preload", under)) if run.trouble]
-    if not trouble and not alone.results:
-        trouble = [f"{suite}: ran no test"]
+    # Where all fail both ways nothing differs, and nothing was shown.
+    if not trouble and not alone.count(PASSED):
+        trouble = [f"{suite}: of {len(alone.results)} tests none passed alone"]
     first = differences(alone, under) if not trouble else []
     if not first:
         return trouble, []
