@@ -98,7 +98,8 @@ class Hosts:
             def is_over(server=server, tries=tries):
                 tries.append(self.run("b", *client_words))
                 return tries[-1].returncode == 0 or server.child.poll() is not None
-            await_fact(is_over, lambda server=server, tries=tries: f"{tries[-1]}\n{server.text()}")
+            # What made the first one fail, behind which a server may listen no more.
+            await_fact(is_over, lambda server=server, tries=tries: f"{tries[0]}, ..., {tries[-1]}\n{server.text()}")
             if server_status is None:
                 server.child.terminate()
             await_fact(lambda server=server: server.child.poll() is not None, server.text)
