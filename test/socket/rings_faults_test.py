@@ -257,6 +257,35 @@ def late(bench):
     run_by_ring(bench, LATE, SERVER, bench.children[0].pid)
 
 
+HUNG = EXCHANGES + '''
+import os, resource, signal, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (16384, 16384))
+server, daemon, count = sys.argv[1], int(sys.argv[2]), 400
+listener = socket.create_server((server, 0), backlog=count)
+pairs = []
+for _ in range(count):
+    one = socket.create_connection(listener.getsockname())
+    pairs.append((one, listener.accept()[0]))
+for pair in pairs:
+    await_rings(pair)
+os.kill(daemon, signal.SIGSTOP)
+try:
+    for a, b in pairs:
+        a.sendall(b"x")
+        a.close()
+        assert b.recv(2) == b"x" and b.recv(1) == b""
+        b.close()
+finally:
+    os.kill(daemon, signal.SIGCONT)
+'''
+
+
+def hung(bench):
+    """A daemon that hangs with a full socket is waited for once, not at the end of each connection: those of this program
+    would take some ten minutes."""
+    run_by_ring(bench, HUNG, SERVER, bench.children[0].pid)
+
+
 # Argument: address and port; a file in which is said how far it got.
 SENDER = """
 import mmap, os, socket, sys
@@ -556,4 +585,4 @@ def nat(bench):
 
 
 if __name__ == "__main__":
-    run_case(killed, many, late, stream_killed, exhausted, restarted, maps, nat)
+    run_case(killed, many, late, hung, stream_killed, exhausted, restarted, maps, nat)

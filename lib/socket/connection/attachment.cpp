@@ -143,16 +143,25 @@ int Attachment::send_message(int control, const Message &message, const int *fd)
         rights.header.cmsg_len = CMSG_LEN(sizeof(int));
         std::memcpy(CMSG_DATA(&rights.header), fd, sizeof(int));
     }
+    // One wait for a daemon that hangs is enough: a program may have a thousand connections to
+    // close, and its reads say something, too.
+    const bool was_deaf = deaf_.load(std::memory_order_relaxed) == control;
     const std::int64_t until = now_ms() + patience_ms;
     for (;;) {
         const long sent = call(SYS_sendmsg, control, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (sent >= 0)
-            return 0;
         if (sent == -EINTR)
             continue;
+        if (sent != -EAGAIN && was_deaf)
+            deaf_.store(-1, std::memory_order_relaxed);
+        if (sent >= 0)
+            return 0;
         // A claim is not worth a wait; what is said of a connection is.
-        if (sent != -EAGAIN || fd != nullptr || now_ms() > until)
+        if (sent != -EAGAIN || fd != nullptr || was_deaf)
             return static_cast<int>(sent);
+        if (now_ms() > until) {
+            deaf_.store(control, std::memory_order_relaxed);
+            return static_cast<int>(sent);
+        }
         pollfd one = {control, POLLOUT, 0};
         const timespec some = {0, 10000000};
         call(SYS_ppoll, &one, 1, &some, nullptr, 0);

@@ -93,7 +93,8 @@ private:
     static void turn() { turns_.fetch_add(1, std::memory_order_release); }
 
     static inline std::atomic<std::uint64_t> turns_;
-    Lock lock_; ///< of all but figures_
+    static inline std::atomic<int> deaf_ = -1; ///< control socket that was full for too long
+    Lock lock_;                                ///< of all but figures_
     char path_[path_max] = {};
     int control_ = -1;
     std::atomic<std::int64_t> retry_ms_ = 0; ///< read without the lock, too
