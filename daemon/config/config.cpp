@@ -4,9 +4,12 @@
 #include "ring/layout.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <fstream>
+#include <cstdio>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <pwd.h>
 #include <set>
 #include <sstream>
@@ -264,13 +267,16 @@ bool parse_config(const std::string &text, const std::string &path, Config *out,
 
 bool read_config(const std::string &path, Config *out, std::string *error)
 {
-    std::ifstream file(path);
-    std::ostringstream text;
-    if (!file || !(text << file.rdbuf())) {
-        *error = path + ":0: the file cannot be read, or is empty";
+    const std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "re"), fclose);
+    std::string text;
+    char part[4096];
+    for (size_t n; file && (n = fread(part, 1, sizeof(part), file.get())) > 0;)
+        text.append(part, n);
+    if (!file || ferror(file.get())) {
+        *error = path + ": " + strerrordesc_np(errno);
         return false;
     }
-    return parse_config(text.str(), path, out, error);
+    return parse_config(text, path, out, error);
 }
 
 std::string fixed_changes(const Config &now, const Config &next)

@@ -115,7 +115,11 @@ TEST(DaemonConfig, SaysThatAFileCannotBeRead)
     Config config;
     std::string error;
     EXPECT_FALSE(read_config("/nothing/there", &config, &error));
-    EXPECT_EQ(error, "/nothing/there:0: the file cannot be read, or is empty");
+    EXPECT_EQ(error, "/nothing/there: No such file or directory");
+    EXPECT_FALSE(read_config("/proc", &config, &error));
+    EXPECT_EQ(error, "/proc: Is a directory");
+    EXPECT_FALSE(read_config("/dev/null", &config, &error));
+    EXPECT_EQ(error.find("/dev/null:0: "), 0u) << error;
 }
 
 TEST(DaemonConfig, KnowsWhatAReloadCannotChange)
