@@ -635,6 +635,18 @@ NTBCLIENT_EXPERIMENTAL
 int ntbclient_word_set(struct ntbclient_conn *conn, uint64_t word);
 
 /**
+ * For who leaves words all the time: what ntbclient_word_set() stores to.
+ *
+ * @param conn
+ *   A connection.
+ * @return
+ *   The word, which is mapped until the connection is closed, and has to be stored to atomically,
+ *   by one thread at a time; NULL: conn is NULL or not open yet.
+ */
+NTBCLIENT_EXPERIMENTAL
+uint64_t *ntbclient_word(struct ntbclient_conn *conn);
+
+/**
  * The word that the peer has left, also of a connection that has ended.
  *
  * @param conn

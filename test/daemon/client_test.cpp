@@ -256,6 +256,7 @@ TEST_P(Clients, LeaveAWordForThePeer)
     const bool arrives = GetParam() != Way::carried;
     Pair pair(one, far(), options);
     EXPECT_EQ(ntbclient_word_set(nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbclient_word(nullptr), nullptr);
     EXPECT_EQ(ntbclient_peer_word(nullptr), 0u);
     EXPECT_EQ(ntbclient_peer_word(pair.to), 0u);
     EXPECT_EQ(ntbclient_word_set(pair.from, 1), 0);

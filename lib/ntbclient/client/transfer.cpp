@@ -236,6 +236,13 @@ int ntbclient_word_set(struct ntbclient_conn *conn, uint64_t word)
     return 0;
 }
 
+uint64_t *ntbclient_word(struct ntbclient_conn *conn)
+{
+    if (conn == nullptr || !conn_is_open(conn))
+        return nullptr;
+    return &conn->page->word[conn->index].value;
+}
+
 uint64_t ntbclient_peer_word(struct ntbclient_conn *conn)
 {
     if (conn == nullptr || !conn_is_open(conn))
