@@ -230,10 +230,7 @@ class Mute final : public ntb::verbs::Port
 public:
     explicit Mute(Port &port) : port_(port) {}
     std::uint32_t longest() const override { return port_.longest(); }
-    std::byte *reserve(std::uint32_t bytes, bool alone) override
-    {
-        return port_.reserve(bytes, alone);
-    }
+    std::byte *reserve(std::uint32_t bytes) override { return port_.reserve(bytes); }
     void commit(std::uint32_t bytes, const iovec *parts, int n) override
     {
         port_.commit(bytes, parts, n);
@@ -366,9 +363,9 @@ class Dying final : public ntb::verbs::Port
 public:
     Dying(Port &port, ntb::verbs::Loopback &loopback) : port_(port), loopback_(loopback) {}
     std::uint32_t longest() const override { return port_.longest(); }
-    std::byte *reserve(std::uint32_t bytes, bool alone) override
+    std::byte *reserve(std::uint32_t bytes) override
     {
-        return is_dead_ ? nullptr : port_.reserve(bytes, alone);
+        return is_dead_ ? nullptr : port_.reserve(bytes);
     }
     void commit(std::uint32_t bytes, const iovec *parts, int n) override
     {

@@ -186,7 +186,10 @@ public:
     Hook<Engine> direct_engines{this}; // of this process
 
     // ---- posting.cpp
-    int post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad);
+    int post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
+    {
+        return wr && !wr->next && post_lone(pair, *wr) ? 0 : post_others(pair, wr, bad);
+    }
     int post_send_all(Pair &pair, const ntbv_send_wr *wr);
 
     // ---- pairs.cpp
@@ -312,11 +315,15 @@ private:
             Link &link = links_[std::countr_zero(fresh_)];
             fresh_ &= ~link.bit;
             link.port->publish();
-            if (link.address == own_)
-                stir(); // settle() relies on it
-            if (link.worded && !link.worded->receive.owes_ack)
-                take_back_word(link);
+            shown(link);
         }
+    }
+    void shown(Link &link)
+    {
+        if (link.address == own_)
+            stir(); // settle() relies on it
+        if (link.worded && !link.worded->receive.owes_ack)
+            take_back_word(link);
     }
     // What it said has gone.
     static void take_back_word(Link &link)
@@ -377,8 +384,9 @@ private:
 
     // ---- posting.cpp
     Turn serve(Pair &pair);
-    static bool is_lone_send(Pair &pair);
-    bool send_lone(Pair &pair, Turn &turn);
+    bool is_alone(const Pair &pair) const;
+    bool post_lone(Pair &pair, const ntbv_send_wr &wr);
+    int post_others(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad);
     int enqueue(Pair &pair, const ntbv_send_wr &wr);
     int make_binding(ntbv_bind *bind, Binding &binding);
     void start_posted(Pair &pair);

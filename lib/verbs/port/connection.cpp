@@ -69,6 +69,8 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     port->in_ = port->memory_.get() + quarter;
     port->next_ = port->in_;
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
+    port->out_ = port->memory_.get();
+    port->word_ = ntbclient_word(conn);
     port->conn_ = conn;
     return port;
 }
@@ -78,15 +80,11 @@ Connection::~Connection()
     ntbclient_close(conn_);
 }
 
-std::byte *Connection::reserve(std::uint32_t bytes, bool alone)
+std::byte *Connection::reserve(std::uint32_t bytes)
 {
-    const std::size_t wanted = footprint(bytes);
-    if (alone && kept_ == 0 && wanted <= std::min(run_, together)) {
-        is_in_ring_ = true;
-        out_ = place_;
-    } else if (!make_room(bytes, alone)) {
+    if (!make_room(bytes))
         return nullptr;
-    }
+    const std::size_t wanted = footprint(bytes);
     std::byte *const message = out_ + kept_;
     // What fills the last line up, if all that is reserved is committed.
     if (wanted <= together)
@@ -95,26 +93,13 @@ std::byte *Connection::reserve(std::uint32_t bytes, bool alone)
     return message + sizeof(Prefix);
 }
 
-bool Connection::make_room(std::uint32_t bytes, bool alone)
+bool Connection::make_room(std::uint32_t bytes)
 {
     const std::size_t wanted = footprint(bytes);
     if (bytes > longest_)
         return false;
-    if (is_in_ring_ || kept_ + wanted > shown_at_once)
+    if (kept_ + wanted > shown_at_once)
         publish();
-    is_in_ring_ = false;
-    out_ = memory_.get();
-    if (alone && kept_ == 0 && wanted <= together) {
-        void *place = nullptr;
-        const ssize_t found = ntbclient_place(conn_, wanted, &place);
-        run_ = found > 0 ? static_cast<std::size_t>(found) : 0;
-        is_in_ring_ = wanted <= run_;
-        place_ = static_cast<std::byte *>(place);
-        if (is_in_ring_) {
-            out_ = place_;
-            return true;
-        }
-    }
     if (room_ < kept_ + wanted) {
         publish(); // what is kept takes room as well
         room_ = ntbclient_writable(conn_);
@@ -125,9 +110,6 @@ bool Connection::make_room(std::uint32_t bytes, bool alone)
 // What does not go any more is lost with the connection, as receive() will find. A short message is
 // put together here, as one copy costs less than several places, and goes with those that follow it
 // at once: each time that something is shown, the line of the count goes to the other CPU and back.
-// One that goes alone is put together where it will lie in the ring. Not those of a burst: it takes
-// longer than to copy them, and the peer, which asks for the lines behind what it has seen, takes
-// lines away before they are written.
 void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
 {
     std::byte *const message = out_ + kept_;
@@ -148,31 +130,58 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
         kept_ += whole;
         return;
     }
-    // Not in the ring, where only short ones are.
     static constexpr std::byte zeroes[line] = {};
     iovec places[max_parts + 2] = {{out_, kept_ + head}};
     std::copy_n(parts, n, places + 1);
     places[n + 1] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
-    kept_ += whole;
-    note_sent(ntbclient_sendv(conn_, places, n + 2, 0));
+    const std::size_t sent = std::exchange(kept_, 0) + whole;
+    note_sent(ntbclient_sendv(conn_, places, n + 2, 0), sent);
 }
 
 void Connection::publish()
 {
-    if (kept_ != 0)
-        note_sent(is_in_ring_ ? ntbclient_placed(conn_, kept_, 0)
-                              : ntbclient_send(conn_, out_, kept_, 0));
+    const std::size_t bytes = std::exchange(kept_, 0);
+    if (bytes != 0)
+        note_sent(ntbclient_send(conn_, out_, bytes, 0), bytes);
 }
 
-// All that was kept, if the connection goes on.
-void Connection::note_sent(ssize_t sent)
+// All bytes, if the connection goes on.
+inline void Connection::note_sent(ssize_t sent, std::size_t bytes)
 {
-    const std::size_t bytes = std::exchange(kept_, 0);
     const bool good = sent == static_cast<ssize_t>(bytes);
     room_ = good ? room_ - std::min(room_, bytes) : 0;
     if (run_ != 0)
         place_ += bytes;
     run_ = good ? run_ - std::min(run_, bytes) : 0;
+}
+
+// One that goes alone is put together where it will lie in the ring. Not those of a burst: it takes
+// longer than to copy them, and the peer, which asks for the lines behind what it has seen, takes
+// lines away before they are written.
+std::byte *Connection::place(std::uint32_t bytes)
+{
+    const std::size_t wanted = footprint(bytes);
+    if (kept_ != 0 || wanted > together || (wanted > run_ && !find_place(wanted)))
+        return nullptr;
+    std::memset(place_ + wanted - line, 0, line);
+    return place_ + sizeof(Prefix);
+}
+
+[[gnu::noinline]] bool Connection::find_place(std::size_t wanted)
+{
+    void *place = nullptr;
+    const ssize_t found = ntbclient_place(conn_, wanted, &place);
+    run_ = found > 0 ? static_cast<std::size_t>(found) : 0;
+    place_ = static_cast<std::byte *>(place);
+    return wanted <= run_;
+}
+
+void Connection::placed(std::uint32_t bytes)
+{
+    const Prefix prefix = {bytes, 0};
+    std::memcpy(place_, &prefix, sizeof(prefix));
+    const std::size_t whole = footprint(bytes);
+    note_sent(ntbclient_placed(conn_, whole, 0), whole);
 }
 
 // With the first line of a message. @retval false the peer is not what it should be
@@ -286,7 +295,8 @@ int Connection::bell() const
 
 void Connection::leave(std::uint64_t word)
 {
-    ntbclient_word_set(conn_, word);
+    if (word_)
+        std::atomic_ref(*word_).store(word, std::memory_order_release);
 }
 
 std::uint64_t Connection::left() const

@@ -27,10 +27,11 @@ public:
     ~Connection() override;
 
     std::uint32_t longest() const override { return longest_; }
-    using Port::reserve;
-    std::byte *reserve(std::uint32_t bytes, bool alone) override;
+    std::byte *reserve(std::uint32_t bytes) override;
     void commit(std::uint32_t bytes, const iovec *parts, int n) override;
     void publish() override;
+    std::byte *place(std::uint32_t bytes) override;
+    void placed(std::uint32_t bytes) override;
     bool receive(Incoming &message) override;
     void release() override;
     Watch watch() const override;
@@ -60,8 +61,9 @@ private:
     Connection() = default;
     bool begin(const std::byte *at);
     void collect();
-    bool make_room(std::uint32_t bytes, bool alone);
-    void note_sent(ssize_t sent);
+    bool make_room(std::uint32_t bytes);
+    bool find_place(std::size_t wanted);
+    void note_sent(ssize_t sent, std::size_t bytes);
 
     ntbclient_conn *conn_ = nullptr;
     std::uint32_t longest_ = 0;
@@ -71,10 +73,10 @@ private:
     std::byte *out_ = nullptr; // short messages that are not sent yet, then the one being filled in
     std::size_t kept_ = 0;     // bytes of the former
     std::size_t room_ = 0;     // at least so many bytes can be sent
-    bool is_in_ring_ = false;  // out_ is where they will lie; else it is in private memory
     std::byte *place_ = nullptr; // where that is that is sent next, if run_ is not 0
     std::size_t run_ = 0;        // at least so many bytes can be sent from there in one piece
-    std::size_t padded_ = 0;     // of the latter: behind so many there are zeroes; 0: unknown
+    std::size_t padded_ = 0; // of what is filled in: behind so many there are zeroes; 0: unknown
+    std::uint64_t *word_ = nullptr; // that the peer finds
     // The message that is being received. It is taken apart in the ring if it lies there in one
     // piece; else a private copy is collected, in_.
     std::uint32_t bytes_ = 0;

@@ -85,7 +85,7 @@ Loopback::~Loopback()
     pthread_mutex_destroy(&grants_mutex_);
 }
 
-std::byte *Loopback::End::reserve(std::uint32_t bytes, bool)
+std::byte *Loopback::End::reserve(std::uint32_t bytes)
 {
     if (full_.load(std::memory_order_relaxed) || !alive() || bytes > longest())
         return nullptr;

@@ -53,7 +53,7 @@ private:
     {
     public:
         std::uint32_t longest() const override { return loopback_->bytes_ / 8; }
-        std::byte *reserve(std::uint32_t bytes, bool alone) override;
+        std::byte *reserve(std::uint32_t bytes) override;
         void commit(std::uint32_t bytes, const iovec *parts, int n) override;
         void publish() override {} // commit() does
         bool receive(Incoming &message) override;

@@ -32,9 +32,7 @@ public:
     virtual std::uint32_t longest() const = 0;
     /// Room for one message, aligned to 8, until commit(). NULL: full, or the peer is gone. The
     /// peer may see what is put there, and change it.
-    /// @param alone  it will be shown before another follows, and has no parts
-    virtual std::byte *reserve(std::uint32_t bytes, bool alone) = 0;
-    std::byte *reserve(std::uint32_t bytes) { return reserve(bytes, false); }
+    virtual std::byte *reserve(std::uint32_t bytes) = 0;
     /// Sends the first `bytes` of what was reserved. The peer may see it with publish() only.
     void commit(std::uint32_t bytes) { commit(bytes, nullptr, 0); }
     /// The same, with these parts behind them: together no more than was reserved.
@@ -42,6 +40,15 @@ public:
     static constexpr int max_parts = NTBV_MAX_SGE;
     /// Shows all that was sent, and rings if the peer sleeps. To be called before arm(), too.
     virtual void publish() = 0;
+    /// Room for one message that goes alone, until placed(): as of reserve(). NULL: not now, and
+    /// reserve() may have room.
+    virtual std::byte *place(std::uint32_t bytes) { return reserve(bytes); }
+    /// Sends all that was reserved by place(), and shows it as publish() does.
+    virtual void placed(std::uint32_t bytes)
+    {
+        commit(bytes);
+        publish();
+    }
     /// The next message, until release(). What it is checked for is copied first.
     virtual bool receive(Incoming &message) = 0;
     virtual void release() = 0;

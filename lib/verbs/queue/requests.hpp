@@ -78,37 +78,13 @@ public:
         if (is_inline ? bytes > max_inline_ || !has_data
                       : n_sge > max_sge_ || bytes > NTBV_MAX_MESSAGE)
             return -EINVAL;
-        Request &request = (*this)[number];
-        request.id = wr.id;
-        request.bytes = static_cast<std::uint32_t>(bytes);
-        request.imm = wr.imm;
-        request.seq = 0;
-        request.opcode = static_cast<std::uint8_t>(wr.opcode);
-        request.flags = static_cast<std::uint8_t>(wr.flags);
-        request.n_sge = static_cast<std::uint8_t>(n_sge);
-        request.status = NTBV_SUCCESS;
-        if (is_plain) {
-            request.address = request.compare_add = request.swap = 0;
-            request.key = request.qpn = request.qkey = 0;
-            request.lid = 0;
-        } else {
-            request.address = wr.remote_address;
-            request.compare_add = wr.compare_add;
-            request.swap = wr.swap;
-            request.key = wr.remote_key;
-            request.qpn = wr.remote_qpn;
-            request.qkey = wr.remote_qkey;
-            request.lid = wr.remote_lid;
-        }
-        auto *const behind = reinterpret_cast<std::byte *>(&request + 1);
-        if (is_inline) {
-            gather(sge, n_sge, behind);
-            return 0;
-        }
-        auto *const pieces = reinterpret_cast<ntbv_sge *>(behind);
-        for (std::uint32_t i = 0; i < n_sge; ++i)
-            pieces[i] = sge[i];
+        keep(number, wr, n_sge, static_cast<std::uint32_t>(bytes), is_plain);
         return 0;
+    }
+    /// The same of a plain one of one piece that was checked already.
+    Request &put_lone(std::uint32_t number, const ntbv_send_wr &wr)
+    {
+        return keep(number, wr, 1, wr.sge->length, true);
     }
     void put_binding(std::uint32_t number, const Binding &binding);
     Request &operator[](std::uint32_t number)
@@ -120,6 +96,40 @@ public:
     std::uint32_t max_inline() const { return max_inline_; }
 
 private:
+    Request &keep(std::uint32_t number, const ntbv_send_wr &wr, std::uint32_t n_sge,
+                  std::uint32_t bytes, bool is_plain)
+    {
+        Request &request = (*this)[number];
+        request.id = wr.id;
+        request.bytes = bytes;
+        request.imm = wr.imm;
+        request.seq = 0;
+        request.opcode = static_cast<std::uint8_t>(wr.opcode);
+        request.flags = static_cast<std::uint8_t>(wr.flags);
+        request.n_sge = static_cast<std::uint8_t>(n_sge);
+        request.status = NTBV_SUCCESS;
+        if (is_plain) {
+            request.address = 0; // both go into the header
+            request.key = 0;
+        } else {
+            request.address = wr.remote_address;
+            request.compare_add = wr.compare_add;
+            request.swap = wr.swap;
+            request.key = wr.remote_key;
+            request.qpn = wr.remote_qpn;
+            request.qkey = wr.remote_qkey;
+            request.lid = wr.remote_lid;
+        }
+        auto *const behind = reinterpret_cast<std::byte *>(&request + 1);
+        if (request.is_inline()) {
+            gather(wr.sge, n_sge, behind);
+            return request;
+        }
+        auto *const pieces = reinterpret_cast<ntbv_sge *>(behind);
+        for (std::uint32_t i = 0; i < n_sge; ++i)
+            pieces[i] = wr.sge[i];
+        return request;
+    }
     static void gather(const ntbv_sge *sge, std::uint32_t n_sge, std::byte *to);
 
     Lazy<std::byte> bytes_;
