@@ -187,10 +187,11 @@ int Engine::drive()
 
 [[gnu::flatten]] int Engine::drive_for_poll(Link *changed)
 {
-    stir();
     is_poll_ = true;
     const int done = changed ? drive(*changed) : drive();
     is_poll_ = false;
+    if (changed && is_calm_)
+        settle_again(*changed);
     hand_over();
     return done;
 }

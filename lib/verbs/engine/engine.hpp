@@ -237,6 +237,15 @@ private:
     // Something is to be done that no word of a port says.
     void stir() { is_calm_ = false; }
     bool settle();
+    // The link that was found changed was served, and nothing else has come up meanwhile.
+    void settle_again(Link &link)
+    {
+        const Port::Watch now = link.port->watch();
+        Port::Watch &watch = watched_[last_watched_].watch;
+        watch.seen = now.seen;
+        watch.next = now.next;
+        is_calm_ = now.word && !sends(link);
+    }
     Link *find_changed()
     {
         // Behind the one that was served last: one peer that is busy is no reason to wait for
@@ -424,6 +433,7 @@ private:
     static bool is_of_oldest(Pair &pair, std::uint32_t seq);
     static void go_back(Pair &pair);
     void take_ack(Pair &pair, std::uint32_t seq);
+    void take_ack_of_some(Pair &pair, std::uint32_t seq);
     void take_nak(Pair &pair, const Header &header);
     void take_rnr(Pair &pair, const Header &header);
     void take_ready(Pair &pair);

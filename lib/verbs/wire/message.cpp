@@ -14,6 +14,10 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
     if (header.bytes != bytes - sizeof(Header) || header.total > max_request ||
         header.offset > header.total || (header.to | header.from) > qpn_mask)
         return false;
+    // Most are requests in one message, of which there is nothing else to know.
+    if (header.kind == Kind::Send && header.bytes == header.total && header.offset == 0 &&
+        (header.flags & (flag::last | flag::invalidate | flag::ask)) == flag::last)
+        return true;
     const bool whole = header.offset + header.bytes == header.total;
     const bool last = (header.flags & flag::last) != 0;
     // Both would be in `value`.
