@@ -262,6 +262,7 @@ TEST_P(Clients, LeaveAWordForThePeer)
     EXPECT_EQ(ntbclient_word_set(pair.from, 1), 0);
     EXPECT_EQ(ntbclient_word_set(pair.to, 3), 0);
     EXPECT_EQ(ntbclient_word_set(pair.from, ~uint64_t{0}), 0);
+    EXPECT_EQ(*ntbclient_word(pair.from), ~uint64_t{0});
     EXPECT_EQ(ntbclient_peer_word(pair.to), arrives ? ~uint64_t{0} : 0);
     EXPECT_EQ(ntbclient_peer_word(pair.from), arrives ? 3u : 0u);
     ntbclient_close(pair.from);
