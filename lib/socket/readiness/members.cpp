@@ -44,7 +44,7 @@ void Set::leave_bell(Link &link)
     }
     link.has_bell = false;
     const int bell = link.source->bell();
-    if (bell < 0)
+    if (bell < 0 || inherited_)
         return;
     for (std::uint32_t i = 0; shared_bells_ > 0 && i < links_.made(); i++) {
         Link *other = links_.at(i);
@@ -64,7 +64,7 @@ void Set::release(Link &link)
     links_.cool(link);
     if (link.source != nullptr)
         leave_bell(link);
-    if (link.removed && !link.orphan)
+    if (link.removed && !link.orphan && !inherited_)
         kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
     if (link.orphan)
         orphans_--;
@@ -430,7 +430,11 @@ void Set::left(int fd, const Source *source)
 {
     const Locked locked(lock_);
     Link *link = links_.find(fd);
-    if (link != nullptr && source != nullptr && link->source == source)
+    if (link == nullptr || source == nullptr || link->source != source)
+        return;
+    if (inherited_)
+        release(*link);
+    else
         restore(*link);
 }
 
@@ -453,6 +457,7 @@ void Set::moved(int epoll)
 void Set::after_fork_in_child()
 {
     new (&lock_) Lock;
+    inherited_ = true;
     sleepers_.store(0, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link *link = links_.at(i);

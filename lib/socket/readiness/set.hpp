@@ -184,6 +184,8 @@ private:
 
     /// Some of the armed members are in doubt (Source), and then looked at again. 0: none is.
     std::atomic<std::uint64_t> doubts_until_ns_ = 0;
+    /// The kernel's set is a parent's as well: what this process closes stays a member there.
+    bool inherited_ = false;
     bool doubt_is_new_ = false;      ///< threads may sleep that have begun before it
     bool has_edge_ = false;          ///< something came that others were not shown by wake()
     std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered

@@ -19,6 +19,7 @@ extern const struct trap life_traps[];
 extern const struct trap signals_traps[];
 extern const struct trap sets_traps[];
 extern const struct trap threads_traps[];
+extern const struct trap forked_sets_traps[];
 extern const struct trap uring_traps[];
 
 // Of listen_here().
