@@ -35,6 +35,7 @@ public:
     Member &operator=(const Member &) = delete;
 
     bool upgraded() const override { return true; }
+    bool go_back() override { return false; }
     std::uint32_t look(std::uint32_t) override { return ready.load() ? std::uint32_t{EPOLLIN} : 0; }
     std::uint64_t signs(std::uint32_t) const override { return 0; }
     std::uint64_t arrivals_in() const override { return arrivals.load(); }

@@ -316,7 +316,7 @@ void upgrade_after_fork(pid_t child)
             expect_no_more();
         else
             for_each_body([](Body &body) { body.had_child(forks); });
-        sets_after_fork_in_parent();
+        sets_after_fork_in_parent(child > 0);
         claims_lock.give();
         return;
     }

@@ -112,7 +112,7 @@ void settle_nested()
         return;
     const Locked locked(sets_lock);
     for (unsigned i = 0; i < set_count; i++)
-        if (nested[i])
+        if (nested[i] && !sets[i]->is_inherited())
             sets[i]->settle();
 }
 
@@ -139,10 +139,16 @@ void closed_in_sets(int fd, Source *source, bool last)
 void sets_before_fork()
 {
     sets_lock.take();
+    for (unsigned i = 0; i < set_count; i++)
+        if (sets[i] != nullptr)
+            sets[i]->before_fork();
 }
 
-void sets_after_fork_in_parent()
+void sets_after_fork_in_parent(bool has_child)
 {
+    for (unsigned i = 0; i < set_count; i++)
+        if (sets[i] != nullptr)
+            sets[i]->after_fork_in_parent(has_child);
     sets_lock.give();
 }
 

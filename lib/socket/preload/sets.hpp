@@ -33,7 +33,7 @@ void settle_nested();
 
 /// Around a fork.
 void sets_before_fork();
-void sets_after_fork_in_parent();
+void sets_after_fork_in_parent(bool has_child);
 void sets_after_fork_in_child();
 
 } // namespace ntb::socket::preload

@@ -339,6 +339,12 @@ void Body::kernel_said(std::uint32_t events)
         one->kernel_said(events);
 }
 
+bool Body::go_back()
+{
+    const Use one(*this);
+    return !one || (one->leave(shadow()) && !one->has_ring());
+}
+
 // ---- objects
 
 void begin(Object &object, int fd, bool accepted, bool connecting, Claims claims)

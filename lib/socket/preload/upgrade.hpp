@@ -152,6 +152,7 @@ public:
     int bell() const override;
     int shadow() const override { return fd_.load(std::memory_order_relaxed); }
     void kernel_said(std::uint32_t events) override;
+    bool go_back() override;
 
 private:
     class Use;

@@ -31,6 +31,7 @@ void Set::destroy()
     for (std::uint32_t i = 0; i < links_.made(); i++)
         if (links_.at(i)->armed)
             links_.at(i)->source->disarm(links_.at(i)->armed_for, true);
+    end_sharing();
     this->~Set();
     kernel::unmap(this, 1);
 }
@@ -87,16 +88,23 @@ long Set::kernel_control(int op, int fd, std::uint32_t events, std::uint64_t dat
     return kernel::call(SYS_epoll_ctl, epoll_.load(), op, fd, &event);
 }
 
-// What the kernel's set has of ours from the first upgraded member on.
-bool Set::prepare()
+void Set::make_secret()
 {
-    if (shared_.load(std::memory_order_relaxed))
-        return true;
+    if (secret_ != 0)
+        return;
     std::uint64_t random = 0;
     kernel::call(SYS_getrandom, &random, sizeof random, 0);
     // Not the bits of an address, of a small number, nor of a negative one.
     secret_ = (random | (std::uint64_t{1} << 63)) & ~(std::uint64_t{1} << 62) &
               ~((std::uint64_t{1} << tag_bits) - 1);
+}
+
+// What the kernel's set has of ours from the first upgraded member on.
+bool Set::prepare()
+{
+    if (shared_.load(std::memory_order_relaxed))
+        return true;
+    make_secret();
     const int ready = make_ready_descriptor(-1);
     if (ready < 0)
         return false;
@@ -239,6 +247,7 @@ void Set::modify(Link &link, const epoll_event &event)
     link.data = event.data.u64;
     link.off = false;
     link.fresh = true;
+    link.changed = true;
     link.signs = 0;
     links_.heat(link);
 }
@@ -250,7 +259,7 @@ void Set::restore(Link &link)
     links_.cool(link);
     leave_bell(link);
     link.source = nullptr;
-    if (link.removed || give_entry(link) == -ENOENT)
+    if (link.removed || (!(native_ && is_given(link)) && give_entry(link) == -ENOENT))
         release(link);
 }
 
@@ -260,8 +269,12 @@ int Set::control(int op, int fd, Source *source, Set *inner, epoll_event *event)
         return static_cast<int>(kernel::call(SYS_epoll_ctl, epoll_.load(), op, fd, event));
     if (source != nullptr && (!source->upgraded() || source->bell() < 0))
         source = nullptr;
+    if (may_be_shared()) [[unlikely]]
+        look_at_others(op == EPOLL_CTL_ADD);
     int done = 0;
-    {
+    if (may_be_shared() && native_) [[unlikely]] {
+        done = control_native(op, fd, source, event);
+    } else {
         const Locked locked(lock_);
         done = control_locked(op, fd, source, event);
         if (done == 0 && source != nullptr)
@@ -319,6 +332,7 @@ int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
         rouse(*link);
         links_.cool(*link);
         link->removed = true;
+        link->changed = true;
         return 0;
     default:
         return -EINVAL;
@@ -362,6 +376,8 @@ bool Set::upgrade(int fd, Source *source, bool unknown)
     const Locked locked(lock_);
     if (!source->upgraded() || source->bell() < 0)
         return true;
+    if (native_ || inherited_)
+        return !is_member(fd, unknown);
     Link *link = links_.find(fd);
     bool unsure = false;
     if (link == nullptr && unknown)
@@ -408,6 +424,11 @@ void Set::closed(int fd, Source *source, bool last_here)
 {
     const Locked locked(lock_);
     Link *link = links_.find(fd);
+    if (native_ && link != nullptr && link->source == source && source != nullptr &&
+        !link->removed) {
+        restore(*link); // others may have it open
+        link = links_.find(fd);
+    }
     if (link != nullptr && link->source == source && source != nullptr) {
         if (last_here || link->removed) {
             release(*link);
@@ -440,6 +461,8 @@ void Set::left(int fd, const Source *source)
 
 void Set::settle()
 {
+    if (may_be_shared())
+        look_at_others();
     const Locked locked(lock_);
     nested_ = true;
     if (!shared_.load(std::memory_order_relaxed))
@@ -452,20 +475,6 @@ void Set::moved(int epoll)
 {
     const Locked locked(lock_);
     epoll_ = epoll;
-}
-
-void Set::after_fork_in_child()
-{
-    new (&lock_) Lock;
-    inherited_ = true;
-    sleepers_.store(0, std::memory_order_relaxed);
-    for (std::uint32_t i = 0; i < links_.made(); i++) {
-        Link *link = links_.at(i);
-        if (!link->used || link->source == nullptr)
-            continue;
-        link->armed = false; // that was the parent
-        links_.heat(*link);
-    }
 }
 
 } // namespace ntb::socket

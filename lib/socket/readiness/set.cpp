@@ -102,12 +102,22 @@ void Set::wake()
 void Set::attend()
 {
     const int descriptor = attendant_ == nullptr ? -1 : attendant_->descriptor();
-    if (descriptor == attended_.load(std::memory_order_relaxed))
-        return;
+    if (descriptor != attended_.load(std::memory_order_relaxed)) [[unlikely]]
+        attend_to(descriptor);
+}
+
+[[gnu::noinline]] void Set::attend_to(int descriptor)
+{
+    if (may_be_shared()) {
+        look_at_others();
+        if (native_ || descriptor == attended_here_.load(std::memory_order_relaxed))
+            return;
+    }
     const Locked locked(lock_);
-    if (attended_ >= 0)
-        kernel_control(EPOLL_CTL_DEL, attended_, 0, 0);
-    attended_ = descriptor;
+    std::atomic<int> &attended = may_be_shared() ? attended_here_ : attended_;
+    if (attended >= 0)
+        kernel_control(EPOLL_CTL_DEL, attended, 0, 0);
+    attended = descriptor;
     if (descriptor >= 0)
         kernel_control(EPOLL_CTL_ADD, descriptor, EPOLLIN, secret_ | Attended);
 }
@@ -209,10 +219,16 @@ void Set::note_doubt()
 void Set::look_after_doubts()
 {
     const std::uint64_t until = doubts_until_ns_.load(std::memory_order_relaxed);
-    if (until == 0 || Deadline::now_ns() < until) [[likely]]
-        return;
+    if (until != 0 && Deadline::now_ns() >= until) [[unlikely]]
+        look_after_time();
+}
+
+[[gnu::noinline]] void Set::look_after_time()
+{
     const Locked locked(lock_);
     doubts_until_ns_.store(0, std::memory_order_relaxed);
+    if (native_)
+        return leave_rings();
     for (std::uint32_t i = 0; i < links_.made(); i++)
         if (Link &link = *links_.at(i); is_in_doubt(link)) {
             rouse(link);
@@ -240,6 +256,8 @@ bool Set::arm_all()
 void Set::pass_on()
 {
     if (sleepers_.load(std::memory_order_seq_cst) == 0 && !nested_)
+        return;
+    if (may_be_shared() && native_) // others do not know what wakes here
         return;
     const bool all = arm_all();
     // A thread that has begun to sleep before there was a doubt sleeps for too long.
@@ -473,10 +491,17 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
                const Handled &before)
 {
     std::uint64_t until;
+    Sharing *const sharing = may_be_shared() ? sharing_.load() : nullptr;
+    const bool is_shared = sharing != nullptr && !native_;
+    if (is_shared && !begin_shared_sleep(*sharing)) [[unlikely]]
+        return 0;
     {
         const Locked locked(lock_);
-        if (!arm_all())
+        if (!arm_all()) {
+            if (is_shared)
+                end_shared_sleep(*sharing);
             return 0;
+        }
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
         until = doubts_until_ns_.load(std::memory_order_relaxed);
         doubt_is_new_ = false;
@@ -484,6 +509,8 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
     const long n = kernel_sleep(epoll_, events, most,
                                 until == 0 ? deadline : deadline.sooner_at(until), mask, before);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    if (is_shared) [[unlikely]]
+        end_shared_sleep(*sharing);
     if (n <= 0)
         return static_cast<int>(n);
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -92,14 +92,22 @@ public:
     void settle();
     /// Another descriptor of the set: the one that is known is about to be closed.
     void moved(int epoll);
-    /// In a child, before its first call: the parent's threads are not in it, and its members are
-    /// the parent's business. The child's sources are asked to leave by the caller.
+
+    /// Around a fork, after which two processes have the kernel's set. A child that only closes
+    /// what it has leaves it as it is. Once it uses the set, and its parent or another child has it
+    /// as well, the members of all of them go back to the kernel.
+    void before_fork();
+    void after_fork_in_parent(bool has_child);
+    /// Before its first call: the parent's threads are not in it.
     void after_fork_in_child();
+    /// It was inherited, and this process has not used it.
+    bool is_inherited() const { return inherited_.load(std::memory_order_relaxed); }
 
 private:
     struct Arrivals;
     class Order;
     struct Absorbed;
+    struct Sharing;
 
     // OUT is left out until a thread waits for it: it is there nearly always, and would wake those
     // who have the set as a member.
@@ -150,10 +158,28 @@ private:
     static bool is_in_doubt(const Link &link);
     void note_doubt();
     void look_after_doubts();
+    void look_after_time();
     void pass_on();
     void wake();
     bool prepare();
+    void make_secret();
     void attend();
+    void attend_to(int descriptor);
+
+    bool may_be_shared() const { return attended_.load(std::memory_order_relaxed) == always_look; }
+    void look_at_others(bool adds = false);
+    void begin_use();
+    void go_native();
+    void become_sole();
+    void wake_others();
+    void leave_rings();
+    bool is_alone() const;
+    bool is_given(const Link &link) const;
+    bool is_member(int fd, bool unknown);
+    int control_native(int op, int fd, Source *source, epoll_event *event);
+    static bool begin_shared_sleep(Sharing &sharing);
+    static void end_shared_sleep(Sharing &sharing);
+    void end_sharing();
 
     long kernel_control(int op, int fd, std::uint32_t events, std::uint64_t data) const;
     std::uint64_t tag(unsigned kind, const Link &link) const;
@@ -173,7 +199,8 @@ private:
     Lock lock_;
     std::atomic<int> epoll_ = -1;
     Attendant *attendant_ = nullptr;
-    std::atomic<int> attended_ = -1;
+    std::atomic<int> attended_ = -1; ///< or always_look, once the set was shared over a fork
+    static constexpr int always_look = -2;
     std::atomic<bool> nested_ = false;
     std::atomic<std::uint32_t> calls_ = 0;
     std::atomic<bool> native_last_ = true;   ///< the last wait ended by a member of the kernel's
@@ -184,14 +211,21 @@ private:
 
     /// Some of the armed members are in doubt (Source), and then looked at again. 0: none is.
     std::atomic<std::uint64_t> doubts_until_ns_ = 0;
-    /// The kernel's set is a parent's as well: what this process closes stays a member there.
-    bool inherited_ = false;
     bool doubt_is_new_ = false;      ///< threads may sleep that have begun before it
     bool has_edge_ = false;          ///< something came that others were not shown by wake()
     std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered
     std::uint32_t orphans_ = 0;      ///< links whose number is closed, while the file is open
     std::uint32_t cursor_ = 0;       ///< who is looked at next
     Links links_;
+
+    // Behind the rest, as few calls need them.
+    std::atomic<int> attended_here_ = -1; ///< where attended_ is always_look
+    std::atomic<Sharing *> sharing_ = nullptr;
+    /// A child has it from its parent, and has not used it: what it closes stays a member there.
+    std::atomic<bool> inherited_ = false;
+    std::atomic<bool> native_ = false;       ///< several processes use it: members are the kernel's
+    std::atomic<bool> slept_before_ = false; ///< threads sleep in it since before it was shared
+    bool had_entries_ = false;               ///< shared_, at the fork
 };
 
 } // namespace ntb::socket

@@ -61,6 +61,10 @@ public:
     /// What the kernel said of the shadow: the connection keeps it until a read of the kernel finds
     /// nothing (rule W6).
     virtual void kernel_said(std::uint32_t events) = 0;
+    /// Goes back to TCP, in both directions and for good, as far as the other end has done its
+    /// part.
+    /// @retval true the shadow's events are all there is. false: to be called again
+    virtual bool go_back() = 0;
 
 protected:
     ~Source() = default;

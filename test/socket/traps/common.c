@@ -34,7 +34,7 @@ void listen_here(void)
     MUST(getsockname(listener, (struct sockaddr *)&place, &length));
 }
 
-static unsigned long long sent_by_tcp(const int *ends)
+unsigned long long sent_by_tcp(const int *ends)
 {
     unsigned long long sent = 0;
     for (int end = 0; end < 2; end++) {
@@ -46,7 +46,7 @@ static unsigned long long sent_by_tcp(const int *ends)
     return sent;
 }
 
-static void exchange(const int *ends, int round)
+void exchange(const int *ends, int round)
 {
     char there[100], back[sizeof(there)];
     for (unsigned i = 0; i < sizeof(there); i++)

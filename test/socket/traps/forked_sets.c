@@ -3,6 +3,7 @@
 #include "traps.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,13 @@ static void use_own_set(void)
 
 static void just_end(void) {}
 
+static int is_by_ring(const int *pair)
+{
+    const unsigned long long before = sent_by_tcp(pair);
+    exchange(pair, 3);
+    return sent_by_tcp(pair) == before;
+}
+
 static void case_forked_set_closed(void)
 {
     static const struct {
@@ -183,7 +191,233 @@ static void case_forked_set_closed(void)
     }
 }
 
+// Two members more than begin() has: one end of each.
+static void begin_two(int *others)
+{
+    begin();
+    connect_pair(others);
+    add(set, others[1], 9);
+    const int both[2] = {ends[0], others[0]};
+    for (int i = 0; i < 2; i++) {
+        char byte = 0;
+        wait_late("both", (struct late){1, {both[i]}});
+        MUST(recv(i == 0 ? ends[1] : others[1], &byte, 1, 0));
+    }
+}
+
+// What a child takes out of the set is in it no more.
+static void case_forked_set_del(void)
+{
+    int others[2];
+    begin_two(others);
+    const pid_t child = begin_child();
+    if (child == 0)
+        _exit(epoll_ctl(set, EPOLL_CTL_DEL, others[1], NULL) == 0 ? 0 : 1);
+    await_child(child);
+    wait_late("first", (struct late){2, {others[0], ends[0]}});
+    hear(ends[1]);
+    struct epoll_event event;
+    see("more", epoll_wait(set, &event, 1, 0));
+    see("delete", epoll_ctl(set, EPOLL_CTL_DEL, others[1], NULL));
+    wait_and_hear("after");
+}
+
+// And what it adds or changes is as it says, also where its parent has changed others meanwhile.
+static void case_forked_set_changed(void)
+{
+    int others[2], pipes[2];
+    char byte = 0;
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 11};
+    begin_two(others);
+    MUST(pipe(pipes));
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(read(pipes[0], &byte, 1));
+        MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
+        event.data.u64 = 12;
+        event.events = EPOLLIN | EPOLLRDHUP;
+        see("twice", epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &event));
+        _exit(0);
+    }
+    event.data.u64 = 13;
+    see("modify", epoll_ctl(set, EPOLL_CTL_MOD, others[1], &event));
+    MUST(write(pipes[1], "x", 1));
+    await_child(child);
+    wait_and_hear("changed by the child");
+    wait_late("changed by the parent", (struct late){1, {others[0]}});
+    hear(others[1]);
+    event.data.u64 = 14;
+    see("modify", epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
+    wait_and_hear("changed again");
+    see("delete", epoll_ctl(set, EPOLL_CTL_DEL, ends[1], NULL));
+    wait_late("deleted", (struct late){2, {ends[0], others[0]}});
+    hear(others[1]);
+    hear(ends[1]);
+}
+
+static void case_forked_set_added(void)
+{
+    connect_pair(ends);
+    set = make_set();
+    const pid_t child = begin_child();
+    if (child == 0) {
+        add(set, ends[1], 7);
+        _exit(0);
+    }
+    await_child(child);
+    wait_and_hear("added by the child");
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 8};
+    see("add", epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &event));
+    int others[2];
+    connect_pair(others);
+    add(set, others[1], 9);
+    wait_late("added by the parent", (struct late){1, {others[0]}});
+    hear(others[1]);
+    wait_and_hear("again");
+    // The child is gone: what is added from now on keeps its ring.
+    int last[2];
+    connect_pair(last);
+    const int was_by_ring = is_by_ring(last);
+    add(set, last[1], 15);
+    wait_late("added alone", (struct late){1, {last[0]}});
+    hear(last[1]);
+    if (was_by_ring && !is_by_ring(last))
+        puts("added alone: by TCP");
+}
+
+// A daemon goes on with the set of its parent, which is gone, and with its rings.
+static void become_daemon(int to)
+{
+    begin();
+    const int was_by_ring = is_by_ring(ends);
+    const pid_t parent = getpid();
+    if (begin_child() != 0)
+        _exit(0);
+    while (kill(parent, 0) == 0) // nor is it waited for
+        pause_for(1);
+    wait_and_hear("daemon");
+    int others[2];
+    connect_pair(others);
+    add(set, others[1], 9);
+    wait_late("added by the daemon", (struct late){1, {others[0]}});
+    if (was_by_ring && !is_by_ring(ends))
+        puts("daemon: by TCP");
+    MUST(write(to, "x", 1));
+    _exit(0);
+}
+
+static void case_forked_set_daemon(void)
+{
+    int pipes[2];
+    char byte = 0;
+    MUST(pipe(pipes));
+    const pid_t child = begin_child();
+    if (child == 0) {
+        close(pipes[0]);
+        become_daemon(pipes[1]);
+    }
+    MUST(close(pipes[1]));
+    await_child(child);
+    see("daemon", read(pipes[0], &byte, 1));
+    see("daemon", read(pipes[0], &byte, 1));
+}
+
+// A thread of the parent sleeps in the set while the child begins to use it.
+static void case_forked_set_sleeper(void)
+{
+    begin();
+    const pid_t child = begin_child();
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 10};
+    if (child == 0) {
+        pause_for(50);
+        MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
+        MUST(send(ends[0], "x", 1, 0));
+        _exit(0);
+    }
+    see("sleeper", epoll_wait(set, &event, 1, 2000));
+    printf("data %d\n", (int)event.data.u64);
+    await_child(child);
+    hear(ends[1]);
+    wait_and_hear("after");
+}
+
+// Bytes that nobody has read when the child comes.
+static void case_forked_set_unread(void)
+{
+    begin();
+    say(ends[0], "unread");
+    const pid_t child = begin_child();
+    struct epoll_event event = {0};
+    if (child == 0) {
+        see("child", epoll_wait(set, &event, 1, 1000));
+        char text[4] = "";
+        MUST(recv(ends[1], text, 3, 0));
+        puts(text);
+        see("child", epoll_wait(set, &event, 1, 1000));
+        _exit(0);
+    }
+    await_child(child);
+    see("rest", epoll_wait(set, &event, 1, 1000));
+    hear(ends[1]);
+    wait_and_hear("after");
+}
+
+// Servers whose processes have one set, and the first one goes. Each answers what it gets.
+static void serve(int one)
+{
+    struct epoll_event event;
+    char byte;
+    while (epoll_wait(set, &event, 1, 3000) == 1) {
+        const long got = recv(one, &byte, 1, MSG_DONTWAIT);
+        if (got == 0)
+            _exit(0);
+        if (got == 1)
+            MUST(send(one, &byte, 1, 0));
+    }
+    _exit(1);
+}
+
+static void ask(int one, int times)
+{
+    int answers = 0;
+    for (int i = 0; i < times; i++) {
+        char byte = (char)i, back = 0;
+        pause_for(i % 8 == 0 ? 3 : 0);
+        MUST(send(one, &byte, 1, 0));
+        answers += recv(one, &back, 1, 0) == 1 && back == byte;
+    }
+    see("answers", answers);
+}
+
+static void case_forked_set_workers(void)
+{
+    pid_t workers[3];
+    const struct timeval patience = {.tv_sec = 3};
+    begin();
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
+    for (int i = 0; i < 3; i++) {
+        workers[i] = begin_child();
+        if (workers[i] == 0) {
+            close(ends[0]);
+            serve(ends[1]);
+        }
+    }
+    MUST(close(ends[1]));
+    MUST(close(set));
+    ask(ends[0], 100);
+    MUST(close(ends[0]));
+    for (int i = 0; i < 3; i++)
+        await_child(workers[i]);
+}
+
 const struct trap forked_sets_traps[] = {
     {"forked_set_closed", case_forked_set_closed},
+    {"forked_set_del", case_forked_set_del},
+    {"forked_set_changed", case_forked_set_changed},
+    {"forked_set_added", case_forked_set_added},
+    {"forked_set_sleeper", case_forked_set_sleeper},
+    {"forked_set_unread", case_forked_set_unread},
+    {"forked_set_daemon", case_forked_set_daemon},
+    {"forked_set_workers", case_forked_set_workers},
     {NULL, NULL},
 };

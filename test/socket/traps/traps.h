@@ -35,6 +35,9 @@ void say(int fd, const char *text);
 void hear(int fd);
 // Both ways.
 void talk(int *ends);
+// A hundred bytes both ways, which are as sent, and what TCP has carried of such so far.
+void exchange(const int *ends, int round);
+unsigned long long sent_by_tcp(const int *ends);
 // Long enough for a daemon to match the connection meanwhile.
 void talk_long(int *ends);
 void await_child(pid_t child);

@@ -91,6 +91,12 @@ public:
     }
 
     bool upgraded() const override { return up.load(); }
+    bool go_back() override
+    {
+        if (goes_back)
+            up = false;
+        return !up.load();
+    }
     std::uint32_t look(std::uint32_t) override
     {
         looks.fetch_add(1, std::memory_order_relaxed);
@@ -156,6 +162,7 @@ public:
     std::atomic<std::uint32_t> kept = 0, said = 0, requests = 0, answered = 0, rings = 0;
     std::atomic<int> armed_in = 0, armed_out = 0, armed_any = 0;
     std::atomic<bool> out = false, up = true, ends = false, bells = true;
+    std::atomic<bool> goes_back = false; ///< once it is asked
     std::atomic<bool> unseen_room = false;
     std::atomic<bool> in_doubt = false;
     std::atomic<bool> has_signs = true;

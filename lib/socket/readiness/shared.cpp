@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A set that processes share over fork(), and that more than one of them uses: its members go back
+// to the kernel (doc/socket-protocol.md, section 9).
+#include "readiness/set.hpp"
+
+#include <new>
+
+#include "kernel/memory.hpp"
+#include "kernel/system.hpp"
+#include "readiness/kernel_set.hpp"
+#include "record/record.hpp"
+
+namespace ntb::socket
+{
+
+namespace
+{
+constexpr std::uint64_t leaving_look_ns = 10000000;
+constexpr int longest_leave_ms = 800; // a daemon answers for its client within 500 ms (D1)
+constexpr int wakes = 100;            // of sleepers that do not go, perhaps dead ones
+
+void pause_a_moment()
+{
+    const timespec moment = {0, 1000000};
+    kernel::call(SYS_nanosleep, &moment, nullptr);
+}
+
+std::int32_t own_pid()
+{
+    return static_cast<std::int32_t>(kernel::call(SYS_getpid));
+}
+} // namespace
+
+/// In memory that they share.
+struct Set::Sharing {
+    Holders holders;
+    std::atomic<bool> is_used;           ///< by one that has inherited it, while others have it
+    std::atomic<std::uint32_t> sleepers; ///< in processes that may not know of that
+};
+
+// The members' entries say nothing to a process that did not make them, and a set knows nothing of
+// what another process changes: so what belongs to both is the kernel's alone.
+
+void Set::before_fork()
+{
+    const Locked locked(lock_);
+    if (sharing_ == nullptr) {
+        void *memory = kernel::map<Sharing>(1, MAP_SHARED);
+        if (memory == nullptr)
+            return;
+        make_secret(); // both may make entries later
+        for (std::uint32_t i = 0; i < links_.made(); i++)
+            links_.at(i)->changed = false;
+        auto *made = new (memory) Sharing();
+        // Threads that sleep since before this stand for one, until one of them is awake.
+        slept_before_ = shared_ && sleepers_ > 0;
+        made->sleepers = slept_before_ ? 1 : 0;
+        sharing_ = made;
+        attended_here_ = attended_.exchange(always_look);
+    }
+    Sharing *sharing = sharing_;
+    sharing->holders.add(own_pid());
+    sharing->holders.expect();
+}
+
+void Set::after_fork_in_parent(bool has_child)
+{
+    if (Sharing *sharing = sharing_; !has_child && sharing != nullptr)
+        sharing->holders.expect_no_more();
+}
+
+void Set::after_fork_in_child()
+{
+    new (&lock_) Lock;
+    inherited_ = true;
+    slept_before_ = false;
+    sleepers_.store(native_ ? 1 : 0, std::memory_order_relaxed);
+    if (Sharing *sharing = sharing_; sharing != nullptr) {
+        sharing->holders.add(own_pid());
+        sharing->holders.expect_no_more();
+    }
+    attended_ = always_look;
+    had_entries_ =
+        shared_.exchange(true); // the parent may make some, so the kernel's wait is not all
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link *link = links_.at(i);
+        link->changed = false;
+        if (!link->used || link->source == nullptr)
+            continue;
+        link->armed = false; // that was the parent
+        links_.heat(*link);
+    }
+}
+
+void Set::end_sharing()
+{
+    Sharing *sharing = sharing_;
+    if (sharing == nullptr)
+        return;
+    sharing->holders.remove(own_pid());
+    kernel::unmap(sharing, 1);
+}
+
+/// Whether no other process has the set, as far as is known.
+bool Set::is_alone() const
+{
+    Sharing *sharing = sharing_;
+    return sharing != nullptr && sharing->holders.is_alone(own_pid(), true);
+}
+
+/// A call of this process on a set that others may have.
+/// @param adds  and a member is to be added: the others may have gone
+void Set::look_at_others(bool adds)
+{
+    const bool was_inherited = inherited_.load(std::memory_order_relaxed);
+    Sharing *sharing = sharing_;
+    if (slept_before_.load(std::memory_order_relaxed) && slept_before_.exchange(false)) [[unlikely]]
+        end_shared_sleep(*sharing);
+    if (adds && !was_inherited && native_ && is_alone()) {
+        const Locked locked(lock_);
+        become_sole();
+        return;
+    }
+    if (!was_inherited && (native_.load(std::memory_order_relaxed) || sharing == nullptr ||
+                           !sharing->is_used.load(std::memory_order_seq_cst)))
+        return;
+    {
+        const Locked locked(lock_);
+        if (!inherited_ && native_)
+            return;
+        if (inherited_)
+            begin_use();
+        else
+            go_native();
+    }
+    if (was_inherited && native_)
+        wake_others();
+}
+
+// The first call of a child. Under the lock.
+void Set::begin_use()
+{
+    inherited_ = false;
+    // What its parent's daemon says is not read here.
+    if (attended_here_ >= 0)
+        kernel_control(EPOLL_CTL_DEL, attended_here_, 0, 0);
+    attended_here_ = -1;
+    if (is_alone()) { // a daemon, whose parent is gone
+        shared_ = had_entries_;
+        become_sole();
+        return;
+    }
+    if (const int ready = make_ready_descriptor(-1); ready >= 0)
+        kernel_control(EPOLL_CTL_ADD, ready, EPOLLONESHOT, secret_ | Wake);
+    if (Sharing *sharing = sharing_; sharing != nullptr)
+        sharing->is_used.store(true, std::memory_order_seq_cst);
+    if (!native_)
+        go_native();
+}
+
+/// Those that sleep in it know nothing yet. Not while this thread takes events: it could take
+/// theirs.
+void Set::wake_others()
+{
+    Sharing *sharing = sharing_;
+    for (int i = 0; i < wakes && sharing != nullptr && sharing->sleepers.load() > 0; i++) {
+        {
+            const Locked locked(lock_);
+            wake();
+        }
+        pause_a_moment();
+    }
+}
+
+/// From now on members are the kernel's: those that have a ring once that is over. Under the lock.
+void Set::go_native()
+{
+    native_ = true;
+    // As if one slept in it: no thread looks for long before the kernel's call.
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    if (attended_here_ >= 0)
+        kernel_control(EPOLL_CTL_DEL, attended_here_, 0, 0);
+    attended_here_ = -1;
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link &link = *links_.at(i);
+        if (!link.used || link.source == nullptr || link.orphan)
+            continue;
+        KernelEntry entry;
+        if (link.removed ? link.changed
+                         : !link.changed && find_entry(epoll_, link.fd, &entry) == Found::Nothing)
+            release(link); // by this process, or by another one
+    }
+    leave_rings();
+}
+
+/// Under the lock.
+void Set::become_sole()
+{
+    if (!native_)
+        return;
+    native_ = false;
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    if (Sharing *sharing = sharing_; sharing != nullptr)
+        sharing->is_used.store(false, std::memory_order_seq_cst);
+}
+
+/// Under the lock. Until its ring is over a member is looked at as ever, and now and then.
+void Set::leave_rings()
+{
+    bool all = true;
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link &link = *links_.at(i);
+        if (!link.used || link.source == nullptr || link.orphan || link.removed)
+            continue;
+        if (link.source->go_back()) {
+            restore(link);
+            continue;
+        }
+        all = false;
+        rouse(link);
+        links_.heat(link);
+    }
+    doubts_until_ns_.store(all ? 0 : Deadline::now_ns() + leaving_look_ns,
+                           std::memory_order_relaxed);
+}
+
+/// Whether the kernel's entry is the program's already: another process has made it so.
+bool Set::is_given(const Link &link) const
+{
+    KernelEntry entry;
+    return !link.changed && find_entry(epoll_, link.fd, &entry) == Found::Member &&
+           (entry.data & ~((std::uint64_t{1} << tag_bits) - 1)) != secret_;
+}
+
+/// epoll_ctl() in a set that is the kernel's.
+int Set::control_native(int op, int fd, Source *source, epoll_event *event)
+{
+    for (int i = 0; i < longest_leave_ms && source != nullptr && op != EPOLL_CTL_DEL; i++) {
+        if (source->go_back())
+            source = nullptr;
+        else
+            pause_a_moment();
+    }
+    const Locked locked(lock_);
+    Link *link = links_.find(fd);
+    if (link != nullptr && link->source != nullptr &&
+        (source == nullptr || op == EPOLL_CTL_DEL || link->removed)) {
+        if (link->removed)
+            release(*link);
+        else
+            restore(*link);
+    }
+    const int done = control_locked(op, fd, nullptr, event);
+    link = links_.find(fd);
+    if (done < 0 || op == EPOLL_CTL_DEL || source == nullptr || link == nullptr ||
+        link->source != nullptr)
+        return done;
+    // What the ring still has is shown here, beside the kernel's entry.
+    link->source = source;
+    link->fresh = true;
+    link->has_bell = false;
+    shared_bells_++;
+    leave_rings();
+    return done;
+}
+
+/// Whether an upgraded descriptor is a member where none may be. Under the lock.
+bool Set::is_member(int fd, bool unknown)
+{
+    KernelEntry entry;
+    return (unknown || links_.find(fd) != nullptr) &&
+           find_entry(epoll_, fd, &entry) != Found::Nothing;
+}
+
+/// The kernel's sleep, where others may begin to use the set. @retval false they have
+bool Set::begin_shared_sleep(Sharing &sharing)
+{
+    sharing.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    // Who begins to use it and then counts sleepers finds this one, or is found.
+    if (!sharing.is_used.load(std::memory_order_seq_cst))
+        return true;
+    end_shared_sleep(sharing);
+    return false;
+}
+
+void Set::end_shared_sleep(Sharing &sharing)
+{
+    sharing.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+} // namespace ntb::socket
