@@ -191,6 +191,7 @@ private:
         return receiver_.has_bytes() ? Receiver::Kernel{} : ask_kernel_behind();
     }
     Receiver::Kernel ask_kernel_behind();
+    std::uint32_t ask_events(std::uint32_t events);
     void copy_out(Parts &parts, std::uint64_t offset, std::size_t bytes) const;
     void copy_place(Parts &parts, std::uint64_t offset, std::size_t bytes) const;
     ssize_t read_kernel(const Parts &parts, std::size_t most, int flags, bool all);

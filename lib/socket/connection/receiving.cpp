@@ -121,6 +121,19 @@ bool Connection::Receiving::at_mark() const
     return receiver_.is_above() && peer.mark != Mark::None && receiver_.taken() == peer.head;
 }
 
+/// As kernel::events_of(). An error is forgotten once the kernel shows it no more: the program may
+/// have read the queue that it was in.
+std::uint32_t Connection::Receiving::ask_events(std::uint32_t events)
+{
+    // In this order: what the kernel says to another thread meanwhile is kept.
+    if ((load(half_.kernel) & EPOLLERR) != 0)
+        std::atomic_ref(half_.kernel).fetch_and(~std::uint32_t{EPOLLERR});
+    const std::uint32_t said = kernel::events_of(fd_, events);
+    if ((said & POLLERR) != 0)
+        std::atomic_ref(half_.kernel).fetch_or(EPOLLERR);
+    return said;
+}
+
 /// Above the switch it is asked now and then.
 Receiver::Kernel Connection::Receiving::ask_kernel_behind()
 {
@@ -131,9 +144,10 @@ Receiver::Kernel Connection::Receiving::ask_kernel_behind()
     const bool is_time = kernel::is_time(half_.asked);
     if (above && (half_.kernel & ReceiveHalf::ends) == 0 && !broken && !is_time)
         return {};
-    const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
+    const std::uint32_t events = ask_events(POLLIN | POLLRDHUP);
     Receiver::Kernel kernel = {};
-    kernel.rst = broken || (events & POLLERR) != 0 || load(connection_.record_->kernel_reset) != 0;
+    kernel.rst =
+        broken || kernel::is_reset(fd_, events) || load(connection_.record_->kernel_reset) != 0;
     kernel.fin = !kernel.rst && (events & (POLLRDHUP | POLLHUP)) != 0 &&
                  (load(half_.is_shut) == 0 || kernel::has_fin(fd_));
     if (!above)
@@ -376,31 +390,36 @@ std::uint32_t Connection::Receiving::look()
         if (from.source == Source::Ring || (from.source == Source::Kernel && before != State::Tcp &&
                                             receiver_.state() != State::Tcp)) {
             const Mark mark = receiver_.state() == State::Seen ? receiver_.peer().mark : Mark::None;
-            if (mark == Mark::End)
-                return EPOLLIN | EPOLLRDHUP;
             // What the kernel has said of the connection as a whole does not wait for the ring's.
+            std::uint32_t error = 0;
             if ((half_.kernel & (EPOLLHUP | EPOLLERR)) != 0) {
                 constexpr std::uint32_t ends = POLLRDHUP | POLLHUP | POLLERR;
-                const std::uint32_t now = kernel::events_of(fd_, POLLRDHUP) & ends;
-                if ((now & POLLHUP) != 0)
+                const std::uint32_t now = ask_events(POLLRDHUP) & ends;
+                if ((now & POLLHUP) != 0 && mark != Mark::End)
                     return EPOLLIN | EPOLLOUT | now;
+                error = (now & POLLHUP) != 0 ? 0 : now & POLLERR;
             }
+            if (mark == Mark::End)
+                return EPOLLIN | EPOLLRDHUP | error;
             // Urgent data and the end are announced before what precedes them is read.
             constexpr std::uint32_t behind = POLLPRI | POLLRDHUP;
-            return EPOLLIN | (mark == Mark::Revert ? kernel::events_of(fd_, behind) & behind : 0);
+            return EPOLLIN | error |
+                   (mark == Mark::Revert ? kernel::events_of(fd_, behind) & behind : 0);
         }
     }
+    // Of the queue of errors, which the kernel was just asked for.
+    const std::uint32_t error = kernel.rst ? 0 : load(half_.kernel) & EPOLLERR;
     switch (receiver_.state()) {
     case State::Tcp: {
         const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLPRI | POLLRDHUP);
         return events; // the bits of poll are those of epoll
     }
     case State::Eof:
-        return EPOLLIN | EPOLLRDHUP;
+        return EPOLLIN | EPOLLRDHUP | error;
     case State::Reset:
         return connection_.reset_events();
     default:
-        return 0;
+        return error;
     }
 }
 

@@ -260,7 +260,7 @@ ssize_t Connection::Sending::write_on(Parts &parts, std::size_t total, int flags
 }
 
 // Urgent data and pages sent without a copy are the kernel's business: not in a ring, and none
-// follows.
+// follows. Who asks for the latter where it is seen has no ring (preload/options.cpp).
 ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
 {
     for (int i = 0; !go_back(); i++) {
@@ -316,8 +316,9 @@ bool Connection::Sending::is_over()
         connection_.check_daemon();
     if (!kept && !is_time)
         return false;
+    // One that has ended is hung up: an error alone may be one of the queue of errors.
     const std::uint32_t events = kernel::events_of(fd_, POLLRDHUP);
-    if ((events & (POLLHUP | POLLERR)) == 0) {
+    if ((events & POLLHUP) == 0) {
         if ((events & POLLRDHUP) != 0 && is_stalled())
             go_back();
         return false;
@@ -349,7 +350,7 @@ std::uint32_t Connection::Sending::look()
             (load(connection_.record_->in.kernel) & ReceiveHalf::ends) != 0) {
             const std::uint32_t said = kernel::events_of(fd_, POLLIN | POLLOUT | POLLRDHUP);
             half_.open_room = half_.open_room != 0 || (said & POLLOUT) != 0;
-            events = (said & (EPOLLHUP | EPOLLERR)) != 0 ? said : 0;
+            events = (said & EPOLLHUP) != 0 ? said : said & EPOLLERR;
         }
         events |= half_.open_room != 0 ? std::uint32_t{EPOLLOUT} : 0;
         break;

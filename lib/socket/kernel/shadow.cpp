@@ -135,6 +135,15 @@ std::uint32_t events_of(int fd, std::uint32_t events)
     return static_cast<std::uint16_t>(one.revents);
 }
 
+// One that has ended is always hung up as well. So is one that both ends have shut down, which is
+// not closed before all is acknowledged. SO_ERROR would take the error from the program.
+bool is_reset(int fd, std::uint32_t events)
+{
+    constexpr std::uint32_t both = POLLERR | POLLHUP;
+    tcp_info info;
+    return (events & both) == both && (!info_of(fd, info) || info.tcpi_state == closed);
+}
+
 bool is_time(std::uint64_t &last)
 {
     const std::uint64_t now = tick();

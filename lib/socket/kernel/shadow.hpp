@@ -36,6 +36,12 @@ bool is_at_mark(int fd);
 /// poll() without waiting. @return POLL* bits of @p events, and POLLERR and POLLHUP
 std::uint32_t events_of(int fd, std::uint32_t events);
 
+/// Whether the connection was reset, or another error has ended it. POLLERR alone does not say so:
+/// with bytes that were sent without a copy, and the like, the kernel shows by it that it has
+/// something in the socket's queue of errors, and goes on.
+/// @param events  as events_of() has just said
+bool is_reset(int fd, std::uint32_t events);
+
 /// Whether the peer has said its end: what events_of() says of one is also what this end's own
 /// shutdown() has made.
 bool has_fin(int fd);

@@ -229,11 +229,11 @@ bool is_at_mark(Body &body, int named)
     return one == nullptr ? kernel::is_at_mark(fd) : one->is_at_mark(fd);
 }
 
-// Whether no more comes than is there: an end, an error, or urgent data.
+// Whether no more comes than is there: an end, also by an error, or urgent data.
 bool has_end(Body &body, int named)
 {
     const int fd = body.number(named);
-    constexpr std::uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
+    constexpr std::uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLPRI;
     Connection *one = body.claimed();
     return ((one == nullptr ? kernel::events_of(fd, ends) : one->look(fd, EPOLLIN)) & ends) != 0;
 }

@@ -445,14 +445,18 @@ int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Atte
     const Handled before = since != nullptr ? *since : handled();
     for (Handled seen = before;;) {
         timespec room;
-        const int n =
+        long n =
             wait_or_poll(&entry, 1, sources, deadline.left(room), nullptr, attendant, &seen, true);
         if (n == 0)
             return -EAGAIN;
+        // The socket's queue of errors has something, which ends no call: nor is it one to look for
+        // all the time.
+        if (n > 0 && entry.revents == POLLERR && sleep_for_a_while(deadline, seen) != 0)
+            n = -EINTR;
         if (n > 0)
             return 0;
         if (n != -EINTR)
-            return n;
+            return static_cast<int>(n);
         // As the kernel restarts a call that has no time-out.
         const Handled after = handled();
         if ((timeout != nullptr && !restarts) || after.not_restarting != before.not_restarting ||

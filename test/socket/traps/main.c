@@ -14,8 +14,8 @@
 int main(int argc, char **argv)
 {
     static const struct trap *const tables[] = {
-        descriptors_traps, processes_traps, transfer_traps, life_traps,       signals_traps,
-        sets_traps,        uring_traps,     threads_traps,  forked_sets_traps};
+        descriptors_traps, processes_traps, transfer_traps, life_traps,        signals_traps,
+        sets_traps,        uring_traps,     threads_traps,  forked_sets_traps, pages_traps};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 4 && strcmp(argv[1], "repeat") == 0) {
         repeat_calls(atoi(argv[2]), atoi(argv[3]));

@@ -21,6 +21,7 @@ extern const struct trap sets_traps[];
 extern const struct trap threads_traps[];
 extern const struct trap forked_sets_traps[];
 extern const struct trap uring_traps[];
+extern const struct trap pages_traps[];
 
 // Of listen_here().
 extern int listener;
