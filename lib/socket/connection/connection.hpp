@@ -70,6 +70,9 @@ public:
                load(half.asked, std::memory_order_relaxed) == kernel::tick() &&
                load(half.drained) == drained; // nor has another ring begun meanwhile
     }
+    /// As splice() to a pipe, in which there is room for so many bytes: they stay here until they
+    /// are there.
+    ssize_t splice(int fd, int pipe, std::size_t size);
     /// As sendmsg() without control data. SIGPIPE is raised as the kernel does.
     /// @retval -EAGAIN nothing was taken
     ssize_t send(int fd, const iovec *parts, int n, int flags);

@@ -148,6 +148,7 @@ public:
         attend_to_news(lost);
     }
     ssize_t read(Parts &parts, std::size_t total, int flags);
+    ssize_t splice(int pipe, std::size_t size);
     std::uint64_t readable();
     std::uint32_t look();
     /// Asks for TCP. @retval true it is TCP
@@ -185,6 +186,10 @@ private:
     bool at_mark() const;
     ssize_t read_on(Parts &parts, std::size_t total, int flags, std::size_t done);
     std::size_t take(Parts &parts, std::size_t most, int flags);
+    void count_taken(std::size_t bytes);
+    ssize_t splice_ring(int pipe, std::size_t most);
+    ssize_t splice_kernel(int pipe, std::size_t most);
+    Receiver::Reading find_next(const Receiver::Kernel &kernel);
     /// What matters of the kernel in the state: where the ring has bytes, nothing.
     Receiver::Kernel ask_kernel()
     {

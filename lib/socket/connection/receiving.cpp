@@ -253,12 +253,29 @@ std::size_t Connection::Receiving::peek_behind(const Parts &parts, std::size_t m
         parts.skip(bytes);
     else
         copy_out(parts, offset, bytes);
+    count_taken(bytes);
+    return bytes;
+}
+
+[[gnu::always_inline]] inline void Connection::Receiving::count_taken(std::size_t bytes)
+{
     receiver_.took_from_ring(bytes);
     half_.by_ring += bytes;
     connection_.received_.add(bytes);
     commit();
     publish_taken(false);
-    return bytes;
+}
+
+/// Where the next bytes come from.
+inline Receiver::Reading Connection::Receiving::find_next(const Receiver::Kernel &kernel)
+{
+    const State before = receiver_.state();
+    const Receiver::Reading from = receiver_.next(kernel);
+    if (receiver_.state() != before) {
+        commit();
+        Attachment::turn();
+    }
+    return from;
 }
 
 inline ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
@@ -281,12 +298,7 @@ ssize_t Connection::Receiving::read_on(Parts &parts, std::size_t total, int flag
     std::uint64_t peeked = 0; // bytes of the kernel
     while (done < total) {
         const Receiver::Kernel kernel = ask_kernel();
-        const State before = receiver_.state();
-        Receiver::Reading from = receiver_.next(kernel);
-        if (receiver_.state() != before) {
-            commit();
-            Attachment::turn();
-        }
+        Receiver::Reading from = find_next(kernel);
         if (peeked > 0) {
             // Behind the kernel's bytes, if they reach the switch, the ring's.
             const SenderWords &peer = receiver_.peer();
@@ -353,6 +365,75 @@ ssize_t Connection::receive(int fd, const iovec *parts, int n, int flags)
     return Receiving(*this, fd).read(places, total, flags);
 }
 
+// What goes round in the ring goes as two parts. The pipe has room, so nothing waits under the
+// lock, unless another one fills it at this very moment.
+ssize_t Connection::Receiving::splice_ring(int pipe, std::size_t most)
+{
+    const std::uint64_t offset = receiver_.taken();
+    const std::uint64_t wide = receiver_.peer().wide;
+    std::uint64_t bytes = std::min<std::uint64_t>(most, receiver_.peer().head - offset);
+    if (offset < wide)
+        bytes = std::min(bytes, wide - offset);
+    const SenderWords::Place place = receiver_.place_of(offset);
+    const Ring ring = connection_.ring_in(place.used);
+    const std::uint64_t at = place.position & (ring.bytes - 1);
+    const std::uint64_t first = std::min(bytes, ring.bytes - at);
+    const iovec parts[2] = {{ring.data + at, first}, {ring.data, bytes - first}};
+    const ssize_t put = call(SYS_writev, pipe, parts, bytes > first ? 2 : 1);
+    if (put > 0)
+        count_taken(static_cast<std::size_t>(put));
+    return put;
+}
+
+// The kernel's splice() waits for bytes whatever its flags say: whether there are some, and what is
+// to be said instead, a look at one of them finds.
+ssize_t Connection::Receiving::splice_kernel(int pipe, std::size_t most)
+{
+    char byte;
+    const iovec part = {&byte, 1};
+    ssize_t got = read_kernel(Parts(&part, 1), 1, MSG_PEEK, receiver_.state() == State::Tcp);
+    if (got <= 0)
+        return got;
+    got = kernel::splice(fd_, pipe, most);
+    if (got > 0) {
+        receiver_.took_from_kernel(static_cast<std::uint64_t>(got));
+        half_.by_kernel += static_cast<std::uint64_t>(got);
+        commit();
+    }
+    return got;
+}
+
+ssize_t Connection::Receiving::splice(int pipe, std::size_t size)
+{
+    attend();
+    const Receiver::Kernel kernel = ask_kernel();
+    const Receiver::Reading from = find_next(kernel);
+    const std::size_t most = std::min<std::uint64_t>(size, from.most);
+    switch (from.source) {
+    case Source::Kernel:
+        return splice_kernel(pipe, most);
+    case Source::Ring:
+        return splice_ring(pipe, most);
+    case Source::End:
+        return 0;
+    case Source::Reset:
+        return connection_.say_reset(fd_);
+    case Source::Wait:
+        break;
+    }
+    return load(half_.is_shut) != 0 ? 0 : -EAGAIN;
+}
+
+ssize_t Connection::splice(int fd, int pipe, std::size_t size)
+{
+    if (is_matched())
+        return Receiving(*this, fd).splice(pipe, size);
+    char byte;
+    const iovec part = {&byte, 1};
+    const ssize_t there = kernel::receive(fd, &part, 1, MSG_PEEK);
+    return there > 0 ? kernel::splice(fd, pipe, size) : there;
+}
+
 std::uint64_t Connection::Receiving::readable()
 {
     attend();
@@ -382,11 +463,7 @@ std::uint32_t Connection::Receiving::look()
     const Receiver::Kernel kernel = ask_kernel();
     if (receiver_.state() != State::Tcp) {
         const State before = receiver_.state();
-        const Receiver::Reading from = receiver_.next(kernel);
-        if (receiver_.state() != before) {
-            commit();
-            Attachment::turn();
-        }
+        const Receiver::Reading from = find_next(kernel);
         if (from.source == Source::Ring || (from.source == Source::Kernel && before != State::Tcp &&
                                             receiver_.state() != State::Tcp)) {
             const Mark mark = receiver_.state() == State::Seen ? receiver_.peer().mark : Mark::None;

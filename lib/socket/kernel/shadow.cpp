@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -114,6 +115,11 @@ ssize_t receive(int fd, const iovec *parts, int n, int flags)
         return call(SYS_recvfrom, fd, parts->iov_base, parts->iov_len, flags, nullptr, nullptr);
     msghdr header = header_of(parts, n);
     return call(SYS_recvmsg, fd, &header, flags);
+}
+
+ssize_t splice(int fd, int pipe, std::size_t most)
+{
+    return call(SYS_splice, fd, nullptr, pipe, nullptr, most, SPLICE_F_NONBLOCK);
 }
 
 std::uint64_t bytes_queued(int fd)

@@ -3,6 +3,7 @@
 #ifndef NTB_SOCKET_KERNEL_SHADOW_HPP
 #define NTB_SOCKET_KERNEL_SHADOW_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -26,6 +27,9 @@ std::optional<std::uint64_t> bytes_taken(int fd, std::uint64_t expected);
 /// a sandbox may refuse the others. @return bytes, or a negative errno
 ssize_t send(int fd, const iovec *parts, int n, int flags);
 ssize_t receive(int fd, const iovec *parts, int n, int flags);
+
+/// From a socket that has bytes to a pipe. @return as receive()
+ssize_t splice(int fd, int pipe, std::size_t most);
 
 /// Bytes that can be read at once.
 std::uint64_t bytes_queued(int fd);

@@ -4,6 +4,8 @@
 #include "kernel/system.hpp"
 #include "preload/transfer.hpp"
 
+#include <fcntl.h>
+
 namespace ntb::socket::preload
 {
 
@@ -51,6 +53,15 @@ int by_ring(int n, off_t offset, int flags)
 {
     constexpr int known = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;
     return offset == -1 && (flags & ~known) == 0 ? n : -1;
+}
+
+// Whether the kernel would move bytes to a pipe, and not refuse that.
+bool takes_pages(int pipe, long how, const off_t *from_at, const off_t *to_at, size_t size,
+                 unsigned flags)
+{
+    constexpr unsigned known = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
+    return how >= 0 && (how & O_ACCMODE) != O_RDONLY && from_at == nullptr && to_at == nullptr &&
+           size > 0 && (flags & ~known) == 0 && kernel::call(SYS_fcntl, pipe, F_GETPIPE_SZ) > 0;
 }
 
 template <typename Kernel>
@@ -115,16 +126,32 @@ NTB_EXPORT(ssize_t, sendfile64, int to, int from, off_t *offset, size_t size)
 NTB_EXPORT(ssize_t, splice, int from, off_t *from_at, int to, off_t *to_at, size_t size,
            unsigned flags)
 {
-    const bool sends = state.table.find(to) != nullptr;
-    const int fd = sends ? to : from;
+    const auto kernel = [=] { return real().splice(from, from_at, to, to_at, size, flags); };
+    const Way way = state.table.find(to) != nullptr ? Way::Out : Way::In;
+    const int fd = way == Way::Out ? to : from;
     if (state.table.find(fd) == nullptr) [[likely]]
-        return real().splice(from, from_at, to, to_at, size, flags);
-    // The pipe's end is the kernel's, so the connection's is as well.
-    leave(fd);
+        return kernel();
+    Held held(fd, Object::Kind::Connection);
+    if (held.body() == nullptr)
+        return kernel();
     count(Call::splice);
-    const ssize_t moved = real().splice(from, from_at, to, to_at, size, flags);
-    count_bytes(sends ? Way::Out : Way::In, moved);
-    return moved;
+    Turn turn(held, fd);
+    ssize_t result = -ESTALE;
+    if (turn.connection() != nullptr) {
+        KeepErrno keep;
+        const int pipe = way == Way::Out ? from : to;
+        // What a pipe has cannot be looked at before it is taken. The kernel takes as much as it
+        // has room for: the connection sends by TCP from then on. What it receives stays.
+        if (way == Way::Out) {
+            if (kernel::call(SYS_fcntl, pipe, F_GETPIPE_SZ) > 0)
+                held.body()->leave(fd, false, true);
+        } else if (const long how = kernel::call(SYS_fcntl, pipe, F_GETFL);
+                   takes_pages(pipe, how, from_at, to_at, size, flags)) {
+            result = splice_to_pipe(held, fd, pipe, size,
+                                    (flags & SPLICE_F_NONBLOCK) == 0 && (how & O_NONBLOCK) == 0);
+        }
+    }
+    return finish_call(turn, way, result, kernel);
 }
 
 } // namespace ntb::socket::preload

@@ -5,7 +5,9 @@
 #include "kernel/system.hpp"
 #include "readiness/poll.hpp"
 
+#include <csignal>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/single_threaded.h>
 
 namespace ntb::socket::preload
@@ -123,6 +125,15 @@ public:
         if (status != 0)
             return status;
         return handled().all != before_.all ? -EINTR : 0;
+    }
+
+    /// Until a pipe has room. @return as wait()
+    int wait_for_room(Held &held, int pipe)
+    {
+        if (began_ == 0)
+            before_ = handled();
+        began_ = began_ != 0 ? began_ : now_ns();
+        return asleep(held, [=, this](Body &) { return wait_for(pipe, EPOLLOUT, before_); });
     }
 
 private:
@@ -342,6 +353,52 @@ ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int fla
     skip_empty(parts, n);
     const ssize_t first = step(*held.body(), fd, way, parts, std::min(n, Rest::places), flags);
     return go_on_if_needed(held, fd, way, parts, n, flags, first);
+}
+
+namespace
+{
+// Bytes that a pipe takes at once, as far as no one else writes to it; 0: none. What is in it may
+// lie in as many places as it has, but one: only of an empty one all are known.
+ssize_t room_of(int pipe)
+{
+    constexpr int one_place = PIPE_BUF;
+    const std::uint32_t events = kernel::events_of(pipe, EPOLLOUT);
+    if ((events & EPOLLERR) != 0) {
+        kernel::call(SYS_tgkill, kernel::call(SYS_getpid), kernel::call(SYS_gettid), SIGPIPE);
+        return -EPIPE;
+    }
+    if ((events & EPOLLOUT) == 0)
+        return 0;
+    int bytes = 0;
+    const long status = kernel::call(SYS_ioctl, pipe, FIONREAD, &bytes);
+    return status == 0 && bytes == 0 ? kernel::call(SYS_fcntl, pipe, F_GETPIPE_SZ) : one_place;
+}
+} // namespace
+
+ssize_t splice_to_pipe(Held &held, int fd, int pipe, std::size_t size, bool waits_for_room)
+{
+    Waiting waiting(fd, Way::In, 0);
+    for (;;) {
+        ssize_t result = room_of(pipe);
+        if (result < 0)
+            return result;
+        if (result == 0) {
+            result = waits_for_room ? waiting.wait_for_room(held, pipe) : -EAGAIN;
+        } else {
+            const std::size_t most = std::min(size, static_cast<std::size_t>(result));
+            Body &body = *held.body();
+            const int now = body.number(fd);
+            Connection *one = body.claimed();
+            result = one != nullptr ? one->splice(now, pipe, most) : -ESTALE;
+            if (now == fd)
+                body.announce(fd);
+            if (result != -EAGAIN)
+                return result;
+            result = waiting.wait(held);
+        }
+        if (result < 0)
+            return result;
+    }
 }
 
 namespace

@@ -35,6 +35,8 @@ inline void count_bytes(Way way, ssize_t bytes)
 ssize_t peek_all(Held &held, int fd, const iovec *parts, int n, int flags);
 /// As the kernel's calls: sends all; receives what is there, or all with MSG_WAITALL.
 ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags);
+/// As splice() from the connection to a pipe, once it is known that it is one.
+ssize_t splice_to_pipe(Held &held, int fd, int pipe, std::size_t size, bool waits_for_room);
 constexpr std::uint64_t user_space = std::uint64_t{1} << 56; // on no machine is it larger
 
 /// What the kernel refuses of lengths before it touches a byte: above all a negative number that

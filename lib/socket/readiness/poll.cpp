@@ -436,13 +436,13 @@ int poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *time
     return wait_or_poll(entries, n, sources, timeout, mask, attendant, since, false);
 }
 
-int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant,
-             bool restarts, const Handled *since)
+namespace
+{
+int wait_for_one(pollfd entry, Source *source, const timespec *timeout, Attendant *attendant,
+                 bool restarts, const Handled &before)
 {
     const Deadline deadline(timeout);
-    pollfd entry = {source.shadow(), static_cast<short>(events), 0};
-    Source *const sources[] = {&source};
-    const Handled before = since != nullptr ? *since : handled();
+    Source *const sources[] = {source};
     for (Handled seen = before;;) {
         timespec room;
         long n =
@@ -466,6 +466,20 @@ int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Atte
             return -EBADF;
         seen = after;
     }
+}
+} // namespace
+
+int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant,
+             bool restarts, const Handled *since)
+{
+    return wait_for_one({source.shadow(), static_cast<short>(events), 0}, &source, timeout,
+                        attendant, restarts, since != nullptr ? *since : handled());
+}
+
+int wait_for(int fd, std::uint32_t events, const Handled &since)
+{
+    return wait_for_one({fd, static_cast<short>(events), 0}, nullptr, nullptr, nullptr, true,
+                        since);
 }
 
 namespace

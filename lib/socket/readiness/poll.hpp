@@ -69,6 +69,8 @@ int select(int n, fd_set *read, fd_set *write, fd_set *except, const timespec *t
 ///         end it
 int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant,
              bool restarts = false, const Handled *since = nullptr);
+/// The same for a descriptor that is the kernel's alone, such as a pipe's, for ever.
+int wait_for(int fd, std::uint32_t events, const Handled &since);
 
 } // namespace ntb::socket
 
