@@ -26,6 +26,8 @@ ssize_t send_file(Held &held, int to, int from, off_t *offset, size_t size)
     ssize_t result = 0;
     while (sent < size) {
         result = kernel::call(SYS_pread64, from, bytes.data(), std::min(most, size - sent), at);
+        if (result == -EISDIR) // what sendfile() says of a folder
+            result = -EINVAL;
         if (result <= 0)
             break;
         const iovec part = {bytes.data(), static_cast<std::size_t>(result)};

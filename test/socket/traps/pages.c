@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -247,6 +248,9 @@ static void case_splice_part(void)
     MUST(pipe(pipes));
     MUST(setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
     see_splice("late", ends[1], pipes[1], 10, 0);
+    // A folder is no file that could be sent.
+    const int folder = (int)MUST(open("/", O_RDONLY));
+    see("folder", sendfile(ends[0], folder, NULL, 10));
 }
 
 const struct trap pages_traps[] = {{"zerocopy", case_zerocopy},
