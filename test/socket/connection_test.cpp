@@ -44,6 +44,37 @@ TEST_P(Connections, EveryByteArrivesBothWays)
     EXPECT_EQ(at[0]->figures().unseen, 0u);
 }
 
+// Below the switch, behind it, round in the ring, in the wide one, and at the end. The pipe takes a
+// part of what there is.
+TEST_P(Connections, SpliceMovesEveryByteToAPipe)
+{
+    claim();
+    if (is_carried())
+        upgrade(0);
+    int pipes[2];
+    ASSERT_EQ(pipe(pipes), 0);
+    for (unsigned round = 0; round < 60; round++) {
+        const std::string sent = pattern(1 + round * 3331 % 15000, round);
+        side[0].put(sent);
+        std::string got(sent.size(), 0);
+        std::size_t done = 0;
+        EXPECT_TRUE(await([&] {
+            const ssize_t moved =
+                side[1].connection->splice(tcp.fd[1], pipes[1], 1 + round * 997 % 9000);
+            if (moved > 0 && read(pipes[0], got.data() + done, got.size() - done) == moved)
+                done += static_cast<std::size_t>(moved);
+            return done == sent.size();
+        }));
+        EXPECT_TRUE(got == sent) << round;
+    }
+    EXPECT_EQ(side[1].connection->splice(tcp.fd[1], pipes[1], 1), -EAGAIN);
+    EXPECT_TRUE(side[1].connection->has_ring());
+    EXPECT_EQ(side[0].connection->shutdown(tcp.fd[0], SHUT_WR), 0);
+    EXPECT_TRUE(await([&] { return side[1].connection->splice(tcp.fd[1], pipes[1], 1) == 0; }));
+    ::close(pipes[0]);
+    ::close(pipes[1]);
+}
+
 TEST_P(Connections, GoBackToTcpAndStayThere)
 {
     claim();
