@@ -640,8 +640,10 @@ int ntbclient_word_set(struct ntbclient_conn *conn, uint64_t word);
  * @param conn
  *   A connection.
  * @return
- *   The word, which is mapped until the connection is closed, and has to be stored to atomically,
- *   by one thread at a time; NULL: conn is NULL or not open yet.
+ *   The word, which is mapped until the connection is closed. It has to be stored to atomically,
+ *   with release, so that what it stands for is seen before it, and by one thread at a time, which
+ *   ntbclient_word_set() counts as. A store does what that call does: it ends no sleep, and is not
+ *   seen through the daemons. NULL: conn is NULL or not open yet.
  */
 NTBCLIENT_EXPERIMENTAL
 uint64_t *ntbclient_word(struct ntbclient_conn *conn);

@@ -191,6 +191,20 @@ TEST_F(Hostile, WordsOfAPeerThatIsGoneAcknowledgeWhatWasSentAtMost)
     }
 }
 
+TEST_F(Hostile, AnAcknowledgementIsNoAnswerToALoneRead)
+{
+    greet();
+    for (const ntbv_opcode opcode : {NTBV_READ, NTBV_FETCH_ADD}) {
+        ntbv_qp *qp = connected();
+        ASSERT_EQ(Work(opcode, 1, memory.piece(104, 8)).to(memory).post(qp), 0);
+        heard();
+        say(to(qp, Kind::Ack, 0));
+        heard();
+        EXPECT_EQ(state_of(qp), NTBV_ERR);
+        EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_BAD_RESP_ERR}}));
+    }
+}
+
 TEST_F(Hostile, AnswersToWhatWasNotAskedFailTheOldestRequest)
 {
     greet();
