@@ -130,9 +130,8 @@ public:
     /// Until a pipe has room. @return as wait()
     int wait_for_room(Held &held, int pipe)
     {
-        if (began_ == 0)
-            before_ = handled();
-        began_ = began_ != 0 ? began_ : now_ns();
+        if (!begin())
+            return -EAGAIN;
         return asleep(held, [=, this](Body &) { return wait_for(pipe, EPOLLOUT, before_); });
     }
 

@@ -95,8 +95,17 @@ void Set::make_secret()
     std::uint64_t random = 0;
     kernel::call(SYS_getrandom, &random, sizeof random, 0);
     // Not the bits of an address, of a small number, nor of a negative one.
-    secret_ = (random | (std::uint64_t{1} << 63)) & ~(std::uint64_t{1} << 62) &
-              ~((std::uint64_t{1} << tag_bits) - 1);
+    secret_ = (random | (std::uint64_t{1} << 63)) & ~(std::uint64_t{1} << 62) & secret_bits;
+}
+
+// The entry that wakes who sleeps.
+bool Set::enter_ready()
+{
+    const int ready = make_ready_descriptor(-1);
+    if (ready < 0)
+        return false;
+    const long added = kernel_control(EPOLL_CTL_ADD, ready, EPOLLONESHOT, secret_ | Wake);
+    return added >= 0 || added == -EEXIST;
 }
 
 // What the kernel's set has of ours from the first upgraded member on.
@@ -105,11 +114,7 @@ bool Set::prepare()
     if (shared_.load(std::memory_order_relaxed))
         return true;
     make_secret();
-    const int ready = make_ready_descriptor(-1);
-    if (ready < 0)
-        return false;
-    const long added = kernel_control(EPOLL_CTL_ADD, ready, EPOLLONESHOT, secret_ | Wake);
-    if (added < 0 && added != -EEXIST)
+    if (!enter_ready())
         return false;
     any_shared_.store(true, std::memory_order_seq_cst);
     shared_.store(true, std::memory_order_seq_cst);
@@ -358,9 +363,8 @@ Link *Set::learn(int fd, bool *unsure)
         break;
     }
     // An entry that was ours stands for nothing here, and what the program had there is gone.
-    const bool is_ours = shared_.load(std::memory_order_relaxed) &&
-                         (entry.data & ~((std::uint64_t{1} << tag_bits) - 1)) == secret_;
-    Link *link = is_ours ? nullptr : links_.make(fd);
+    const bool was_ours = shared_.load(std::memory_order_relaxed) && is_ours(entry.data);
+    Link *link = was_ours ? nullptr : links_.make(fd);
     *unsure = link == nullptr;
     if (link == nullptr)
         return nullptr;

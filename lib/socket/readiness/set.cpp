@@ -409,7 +409,7 @@ Set::Absorbed Set::absorb(epoll_event *events, int n, std::uint32_t call)
     Absorbed found;
     for (int i = 0; i < n; i++) {
         const std::uint64_t data = events[i].data.u64;
-        if ((data & ~((std::uint64_t{1} << tag_bits) - 1)) != secret_) {
+        if (!is_ours(data)) {
             events[found.kept] = events[i];
             found.keep(0);
             found.native = true;

@@ -117,7 +117,10 @@ private:
     // the kind.
     static constexpr unsigned kind_bits = 2, generation_bits = 16, index_bits = 22;
     static constexpr unsigned tag_bits = kind_bits + generation_bits + index_bits;
+    static constexpr std::uint64_t secret_bits = ~((std::uint64_t{1} << tag_bits) - 1);
     enum Kind : unsigned { Shadow, Bell, Wake, Attended };
+    /// Whether an entry with these data is one of ours.
+    bool is_ours(std::uint64_t data) const { return (data & secret_bits) == secret_; }
 
     Set() = default;
     ~Set() = default;
@@ -163,8 +166,10 @@ private:
     void wake();
     bool prepare();
     void make_secret();
+    bool enter_ready();
     void attend();
     void attend_to(int descriptor);
+    void attend_no_more();
 
     bool may_be_shared() const { return attended_.load(std::memory_order_relaxed) == always_look; }
     void look_at_others(bool adds = false);

@@ -141,17 +141,13 @@ void Set::look_at_others(bool adds)
 void Set::begin_use()
 {
     inherited_ = false;
-    // What its parent's daemon says is not read here.
-    if (attended_here_ >= 0)
-        kernel_control(EPOLL_CTL_DEL, attended_here_, 0, 0);
-    attended_here_ = -1;
+    attend_no_more(); // what its parent's daemon says is not read here
     if (is_alone()) { // a daemon, whose parent is gone
         shared_ = had_entries_;
         become_sole();
         return;
     }
-    if (const int ready = make_ready_descriptor(-1); ready >= 0)
-        kernel_control(EPOLL_CTL_ADD, ready, EPOLLONESHOT, secret_ | Wake);
+    enter_ready();
     if (Sharing *sharing = sharing_; sharing != nullptr)
         sharing->is_used.store(true, std::memory_order_seq_cst);
     if (!native_)
@@ -172,15 +168,21 @@ void Set::wake_others()
     }
 }
 
+/// Under the lock.
+void Set::attend_no_more()
+{
+    if (attended_here_ >= 0)
+        kernel_control(EPOLL_CTL_DEL, attended_here_, 0, 0);
+    attended_here_ = -1;
+}
+
 /// From now on members are the kernel's: those that have a ring once that is over. Under the lock.
 void Set::go_native()
 {
     native_ = true;
     // As if one slept in it: no thread looks for long before the kernel's call.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    if (attended_here_ >= 0)
-        kernel_control(EPOLL_CTL_DEL, attended_here_, 0, 0);
-    attended_here_ = -1;
+    attend_no_more();
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link &link = *links_.at(i);
         if (!link.used || link.source == nullptr || link.orphan)
@@ -229,7 +231,7 @@ bool Set::is_given(const Link &link) const
 {
     KernelEntry entry;
     return !link.changed && find_entry(epoll_, link.fd, &entry) == Found::Member &&
-           (entry.data & ~((std::uint64_t{1} << tag_bits) - 1)) != secret_;
+           !is_ours(entry.data);
 }
 
 /// epoll_ctl() in a set that is the kernel's.
