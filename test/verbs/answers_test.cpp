@@ -2,7 +2,6 @@
 // Programs that answer each request at once: their acknowledgements ride on the answers, and none
 // is lost.
 #include <algorithm>
-#include <tuple>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -261,11 +260,8 @@ TEST_F(AnswersWithoutWords, DoNotCarryWhatACrashWouldTakeAlong)
     ASSERT_EQ(a.attach(mute[0], 2), 0);
     ASSERT_EQ(b.attach(mute[1], 1), 0);
     ntbv_qp *const qa = a.make(NTBV_RC), *const qb = b.make(NTBV_RC);
-    for (const auto &[own, peer, lid] : {std::tuple{qa, qb, 2}, {qb, qa, 1}}) {
-        ASSERT_EQ(to_init(own, NTBV_RC), 0);
-        ASSERT_EQ(to_rtr(own, NTBV_RC, static_cast<std::uint16_t>(lid), ntbv_qp_number(peer)), 0);
-        ASSERT_EQ(to_rts(own, NTBV_RC), 0);
-    }
+    to_peer(qa, NTBV_RC, 2, ntbv_qp_number(qb));
+    to_peer(qb, NTBV_RC, 1, ntbv_qp_number(qa));
     const auto taken = [](const Host &host, ntbv_cq *cq) {
         ntbv_engine_drive(host.engine);
         ntbv_wc wc[8];
@@ -410,12 +406,8 @@ TEST(AnswersOfTwoQueuePairs, AreEachKnownToWhoLosesThePeer)
     for (int i = 0; i < 2; ++i) {
         qa[i] = a.make(NTBV_RC);
         qb[i] = b.make(NTBV_RC);
-        for (const auto &[own, peer, lid] :
-             {std::tuple{qa[i], qb[i], std::uint16_t{2}}, {qb[i], qa[i], std::uint16_t{1}}}) {
-            ASSERT_EQ(to_init(own, NTBV_RC), 0);
-            ASSERT_EQ(to_rtr(own, NTBV_RC, lid, ntbv_qp_number(peer)), 0);
-            ASSERT_EQ(to_rts(own, NTBV_RC), 0);
-        }
+        to_peer(qa[i], NTBV_RC, 2, ntbv_qp_number(qb[i]));
+        to_peer(qb[i], NTBV_RC, 1, ntbv_qp_number(qa[i]));
     }
     for (int i = 0; i < 4; ++i) {
         ntbv_engine_drive(a.engine);

@@ -212,11 +212,8 @@ TEST_F(Ends, AnEngineIsJoinedToItself)
     ntbv_qp *one_qp = a.make(NTBV_RC), *other = a.make(NTBV_RC);
     Memory from(a.pd, 50000), to(a.pd, 50000);
     from.count_up();
-    for (ntbv_qp *qp : {one_qp, other}) {
-        ASSERT_EQ(to_init(qp, NTBV_RC), 0);
-        ASSERT_EQ(to_rtr(qp, NTBV_RC, 1, ntbv_qp_number(qp == one_qp ? other : one_qp)), 0);
-        ASSERT_EQ(to_rts(qp, NTBV_RC), 0);
-    }
+    to_peer(one_qp, NTBV_RC, 1, ntbv_qp_number(other));
+    to_peer(other, NTBV_RC, 1, ntbv_qp_number(one_qp));
     ASSERT_EQ(post_recv(other, 1, to.all()), 0);
     ASSERT_EQ(Work(NTBV_SEND, 2, from.all()).post(one_qp), 0);
     EXPECT_EQ(one(a.recv_cq).bytes, 50000u);

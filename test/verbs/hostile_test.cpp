@@ -65,9 +65,7 @@ protected:
     ntbv_qp *connected()
     {
         ntbv_qp *qp = host.make(NTBV_RC);
-        EXPECT_EQ(to_init(qp, NTBV_RC), 0);
-        EXPECT_EQ(to_rtr(qp, NTBV_RC, 2, peer_number), 0);
-        EXPECT_EQ(to_rts(qp, NTBV_RC), 0);
+        to_peer(qp, NTBV_RC, 2, peer_number);
         return qp;
     }
     Header to(const ntbv_qp *qp, Kind kind, std::uint32_t seq, std::uint32_t bytes = 0,

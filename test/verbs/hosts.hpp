@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -192,6 +193,27 @@ inline int to_rts(ntbv_qp *qp, ntbv_qp_type type, ntbv_qp_attr attr = attributes
     return ntbv_qp_modify(qp, &attr, type == NTBV_RC ? rc_rts_mask : uc_rts_mask);
 }
 
+/// Connected to one at a host, with the usual attributes.
+inline void to_peer(ntbv_qp *qp, ntbv_qp_type type, std::uint16_t lid, std::uint32_t number)
+{
+    ASSERT_EQ(to_init(qp, type), 0);
+    ASSERT_EQ(to_rtr(qp, type, lid, number), 0);
+    ASSERT_EQ(to_rts(qp, type), 0);
+}
+
+/// Drives engines until none has anything to do.
+inline void come_to_rest(std::initializer_list<ntbv_engine *> engines, int most_turns)
+{
+    for (int turns = 0, done = 1; done != 0;) {
+        done = 0;
+        for (ntbv_engine *engine : engines)
+            done += ntbv_engine_drive(engine);
+        if (done != 0) {
+            ASSERT_LT(++turns, most_turns) << "the engines never come to rest";
+        }
+    }
+}
+
 inline int to_state(ntbv_qp *qp, ntbv_qp_state state)
 {
     ntbv_qp_attr attr = {};
@@ -292,15 +314,7 @@ protected:
         connect(qa, qb, type, of_one, of_two);
     }
     /// Both engines, until neither has anything to do.
-    void run()
-    {
-        int turns = 0;
-        while (ntbv_engine_drive(a.engine) + ntbv_engine_drive(b.engine) != 0)
-            if (++turns == 10000000) {
-                ADD_FAILURE() << "the engines never come to rest";
-                return;
-            }
-    }
+    void run() { come_to_rest({a.engine, b.engine}, 10000000); }
     std::vector<ntbv_wc> take(ntbv_cq *cq)
     {
         run();

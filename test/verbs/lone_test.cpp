@@ -2,7 +2,6 @@
 // Short SENDs with data that may go at once, each beside what it must not pass: they have a way of
 // their own. What other tests send is empty, or finds no room, and goes the way of all others.
 #include <algorithm>
-#include <tuple>
 
 #include "hosts.hpp"
 
@@ -181,14 +180,9 @@ TEST_F(Lone, OfAnUnreliableConnectionFailWhereTheirCompletionHasNoPlace)
     ASSERT_EQ(few.attach(way->end(0), 2), 0);
     ASSERT_EQ(b.attach(way->end(1), 3), 0);
     ntbv_qp *const mine = few.make(NTBV_UC), *const peer = b.make(NTBV_UC);
-    for (const auto &[qp, lid, number] :
-         {std::tuple{mine, 2, ntbv_qp_number(peer)}, std::tuple{peer, 3, ntbv_qp_number(mine)}}) {
-        ASSERT_EQ(to_init(qp, NTBV_UC), 0);
-        ASSERT_EQ(to_rtr(qp, NTBV_UC, static_cast<std::uint16_t>(lid), number), 0);
-        ASSERT_EQ(to_rts(qp, NTBV_UC), 0);
-    }
-    for (int turns = 0; ntbv_engine_drive(few.engine) + ntbv_engine_drive(b.engine) != 0;)
-        ASSERT_LT(++turns, 1000);
+    to_peer(mine, NTBV_UC, 2, ntbv_qp_number(peer));
+    to_peer(peer, NTBV_UC, 3, ntbv_qp_number(mine));
+    come_to_rest({few.engine, b.engine}, 1000);
     ASSERT_EQ(Work(NTBV_SEND, 1, own.piece(0, 8)).post(mine), 0);
     EXPECT_EQ(state_of(mine), NTBV_RTS);
     ASSERT_EQ(Work(NTBV_SEND, 2, own.piece(0, 8)).post(mine), 0);

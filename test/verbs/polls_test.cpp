@@ -60,11 +60,8 @@ TEST_F(Polls, FindAtOnceWhatTheirEngineSendsItself)
     ASSERT_EQ(host.attach(itself->end(0), 3), 0);
     ASSERT_EQ(host.attach(itself->end(1), 3), 0);
     ntbv_qp *const from = host.make(NTBV_RC), *const to = host.make(NTBV_RC);
-    for (const auto &[own, peer] : {std::pair{from, to}, {to, from}}) {
-        ASSERT_EQ(to_init(own, NTBV_RC), 0);
-        ASSERT_EQ(to_rtr(own, NTBV_RC, 3, ntbv_qp_number(peer)), 0);
-        ASSERT_EQ(to_rts(own, NTBV_RC), 0);
-    }
+    to_peer(from, NTBV_RC, 3, ntbv_qp_number(to));
+    to_peer(to, NTBV_RC, 3, ntbv_qp_number(from));
     for (int i = 0; i < 10; ++i)
         ntbv_engine_drive(host.engine);
     after_vain_polls_of(host.recv_cq, [&] {
@@ -149,22 +146,11 @@ protected:
         connect(NTBV_UC);
         qac = a.make(NTBV_UC);
         qc = c.make(NTBV_UC);
-        for (const auto &[own, lid, peer] : {std::tuple{qac, 3, qc}, std::tuple{qc, 1, qac}}) {
-            ASSERT_EQ(to_init(own, NTBV_UC), 0);
-            ASSERT_EQ(to_rtr(own, NTBV_UC, static_cast<std::uint16_t>(lid), ntbv_qp_number(peer)),
-                      0);
-            ASSERT_EQ(to_rts(own, NTBV_UC), 0);
-        }
+        to_peer(qac, NTBV_UC, 3, ntbv_qp_number(qc));
+        to_peer(qc, NTBV_UC, 1, ntbv_qp_number(qac));
         run_all();
     }
-    void run_all()
-    {
-        int turns = 0;
-        while (ntbv_engine_drive(a.engine) + ntbv_engine_drive(b.engine) +
-                   ntbv_engine_drive(c.engine) !=
-               0)
-            ASSERT_LT(++turns, 1000) << "the engines never come to rest";
-    }
+    void run_all() { come_to_rest({a.engine, b.engine, c.engine}, 1000); }
 
     // Lives as long as the fixture's ports: until all engines are gone.
     ntb::verbs::Loopback *const way =
