@@ -6,6 +6,7 @@
 
 import filecmp
 import os
+import re
 import resource
 
 from echo_hosts import PATIENCE, await_fact, expect, run_case
@@ -112,7 +113,8 @@ def interrupted(world, file):
 
 
 def received_bytes(answer):
-    return int(answer.split("received ")[1].split(",")[1].split()[0])
+    """Of the queue. What is said of a file that arrives begins like that, and may stand before it."""
+    return int(re.search(r"received +\d+ messages, (\d+) bytes", answer)[1])
 
 
 def case_resumed(world):
