@@ -124,10 +124,11 @@ def granted(lab, carrier):
     """Memory is granted by the daemons to an end on their machine; either end is killed while one writes to it."""
     pair = daemons(lab, carrier)
     for server_at, client_at, how in (("a", "b", "poll"), ("b", "a", "wait"), ("a", "a", "poll")):
-        server, client = meet(lab, server_at, client_at, "ask", how, "direct")
+        is_granted = carrier == "direct" or server_at == client_at
+        server, client = meet(lab, server_at, client_at, "ask", how, *["granted"] * is_granted, "direct")
         client.end(0)
         count = int(re.search(r"(\d+) without a message", client.text())[1])
-        expect((count > 0) == (carrier == "direct" or server_at == client_at), client.text())
+        expect((count > 0) == is_granted, client.text())
         server.tell("end")
         server.end(0)
     server_at = "a" if carrier == "direct" else "b"

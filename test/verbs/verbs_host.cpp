@@ -8,6 +8,7 @@
 //   verbs_host SOCKET fill poll  writes until that fails, and says how; says "direct" once a
 //                                write has gone without a message
 // With "direct" behind it memory of the region is exchanged; it says how many requests went by it.
+// "ask" with "granted direct" writes first until one write has gone by it.
 // Each says "here LID QPN KEY ADDRESS", and expects the same words of the other end in a line.
 #include <cinttypes>
 #include <cstdint>
@@ -365,16 +366,33 @@ void answer_to_the_end(Host &host)
     }
 }
 
+// One write, and how it completed.
+std::uint32_t write_one(Host &host, std::uint64_t value)
+{
+    std::memcpy(host.bytes().data(), &value, sizeof(value));
+    host.post(NTBV_WRITE, value, 0, sizeof(value));
+    ntbv_wc wc;
+    host.next(wc);
+    return wc.status;
+}
+
+// The daemons grant memory while the two ends are at work already.
+void write_until_granted(Host &host)
+{
+    for (std::uint64_t i = 1; host.count(NTBV_COUNT_WRITES) == 0; ++i) {
+        const std::uint32_t status = write_one(host, i);
+        if (status != NTBV_SUCCESS)
+            fail("completion", status);
+    }
+}
+
 void fill_until_it_fails(Host &host)
 {
     bool was_direct = false;
     for (std::uint64_t i = 1;; ++i) {
-        std::memcpy(host.bytes().data(), &i, sizeof(i));
-        host.post(NTBV_WRITE, i, 0, 8);
-        ntbv_wc wc;
-        host.next(wc);
-        if (wc.status != NTBV_SUCCESS) {
-            printf("ended %u\n", wc.status);
+        const std::uint32_t status = write_one(host, i);
+        if (status != NTBV_SUCCESS) {
+            printf("ended %u\n", status);
             return;
         }
         if (!was_direct && host.count(NTBV_COUNT_WRITES) > 0) {
@@ -399,6 +417,8 @@ int main(int argc, char **argv)
     if (what == "serve") {
         serve(host);
     } else if (what == "ask") {
+        if (argc > 4 && std::strcmp(argv[4], "granted") == 0)
+            write_until_granted(host);
         for (std::uint32_t seed = 0; seed < 40; ++seed)
             send_and_return(host, seed);
         for (std::uint32_t seed = 0; seed < 4; ++seed)
