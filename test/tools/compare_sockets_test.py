@@ -183,7 +183,7 @@ class Runs(unittest.TestCase):
     def compare(self, *words, of="--sockets"):
         return subprocess.run([sys.executable, str(ROOT / "tools/ntb_compare"), "--programs", str(BUILD / "bench/peers"),
                                of, *words], env={**os.environ, "TMPDIR": str(self.folder)}, capture_output=True,
-                              text=True, timeout=200, check=False)
+                              text=True, timeout=400, check=False)
 
     @unittest.skipIf(programs.find("redis-benchmark") is None or programs.find("redis-server") is None, "there is no redis")
     def test_redis_by_three_ways(self):

@@ -73,7 +73,7 @@ class Runs(unittest.TestCase):
     def compare(self, *words):
         return subprocess.run([sys.executable, str(ROOT / "tools/ntb_compare"), "--programs", str(BUILD / "bench/peers"),
                                "--verbs", *words], env={**os.environ, "TMPDIR": str(self.folder)}, capture_output=True,
-                              text=True, timeout=200, check=False)
+                              text=True, timeout=400, check=False)
 
     @unittest.skipIf(verbs.SEND.missing(SETTINGS) != "", verbs.SEND.missing(SETTINGS))
     def test_sends_and_the_client_library(self):

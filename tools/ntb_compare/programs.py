@@ -16,7 +16,7 @@ from ntb_sockets.programs import find, free_port, libraries, listens
 from . import pair, table
 
 SERVER = "127.0.0.2"
-START_SECONDS, RUN_SECONDS = 15, 120
+START_SECONDS, RUN_SECONDS = 60, 120
 # Of the bytes that the load says it moved. What is sent before both ends have claimed the connection goes by TCP.
 LEAST_BY_RING = 0.9
 TCP, UNIX, RING, ABSENT = "tcp", "unix", "ring", "absent"

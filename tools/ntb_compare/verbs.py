@@ -11,7 +11,7 @@ from . import pair, peers, programs, testpmd
 SIZES = [8, 64, 4096, 65536, 1 << 20]
 LARGEST = 1 << 20
 SERVER = "127.0.0.1"
-START_SECONDS, RUN_SECONDS = 15, 60
+START_SECONDS, RUN_SECONDS = 60, 120
 PROGRAMS = ("daemon/ntbd", "lib/verbs/ntb-verbs", "lib/verbs/libntbverbs.so")
 # perftest measures the CPU's frequency for each figure, and ends without one where its samples spread too far.
 GAVE_UP = "Can't produce a report"

@@ -10,7 +10,7 @@ import time
 
 from ntb_compare import pair
 
-START_SECONDS = 15
+START_SECONDS = 60
 PROGRAMS = ("daemon/ntbd", "lib/socket/ntb-run", "lib/socket/libntbsocket.so")
 # The first words of lib/socket/preload/figures.hpp: magic, version, process, program; matched, received, sent.
 FIGURES, MAGIC, VERSION = struct.Struct("=IIi4x32sQQQ"), 0x6E746273, 4
