@@ -199,13 +199,28 @@ def hosts(lab, *lines):
     stop(second)
 
 
+def descriptors_of(daemon):
+    """What they stand for."""
+    names = []
+    for entry in pathlib.Path(f"/proc/{daemon.child.pid}/fd").iterdir():
+        try:
+            names.append(os.readlink(entry))
+        except FileNotFoundError:
+            names.append("closed meanwhile")
+    return sorted(names)
+
+
 def killed(lab):
     """Clients and servers that are killed at any time, one after another, leave nothing behind."""
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)
     daemon = lab.daemon("a")
-    before = len(list(os.scandir(f"/proc/{daemon.child.pid}/fd")))
+    # Once it has answered it has all that it opens at its start, and then the socket that it listens at alone.
+    lab.list("a")
+    await_fact(lambda: sum(name.startswith("socket:") for name in descriptors_of(daemon)) == 1,
+               lambda: f"no client: {descriptors_of(daemon)}")
+    before = descriptors_of(daemon)
     for _ in range(40):
         server = lab.clients("a", None, "serve", "echo", "local")
         pump = lab.clients("a", None, "pump", "echo", "local")
@@ -223,7 +238,8 @@ def killed(lab):
             other.child.kill()
             other.child.wait()
     lab.await_no_connection("a")
-    await_fact(lambda: len(list(os.scandir(f"/proc/{daemon.child.pid}/fd"))) == before, "its descriptors are closed")
+    await_fact(lambda: len(descriptors_of(daemon)) == len(before),
+               lambda: f"its descriptors are closed: {descriptors_of(daemon)} instead of {before}")
     with open(f"/proc/{daemon.child.pid}/maps", encoding="ascii") as maps:
         expect("ntbd-connection" not in maps.read(), "its memory is unmapped")
     stop(daemon)
