@@ -349,7 +349,12 @@ struct rte_pmd_plx_ntb_flow_calls {
      * not come in the ring. Returns how many it received, 0 to n. */
     int (*rx)(void *rx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_rx_flow *flow,
               uint16_t n);
-    uint64_t reserved[2]; /**< Reserved, 0 */
+    /** As rx, but of the flow of the next message, whatever that is: low is filled in. Returns 0
+     * where nothing has arrived, or no mbuf is left; -EAGAIN where rte_pmd_plx_ntb_burst::rx has to
+     * say what is next. The flow is filled in only where messages were received. */
+    int (*rx_next)(void *rx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_rx_flow *flow,
+                   uint16_t n);
+    uint64_t reserved; /**< Reserved, 0 */
 };
 
 /**

@@ -3,6 +3,7 @@
 // flow of the queue pair, for which the driver compares.
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <rte_mbuf.h>
 
@@ -129,9 +130,35 @@ __rte_noinline int owe_credit_for(Channel &c, int messages)
     return account(c, r);
 }
 
+/// Messages of a run that a poll set has received.
+int receive_held(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+{
+    Worker &w = *c.worker;
+    HeldRun &h = w.held;
+    const unsigned got = std::min<unsigned>(n, h.end - h.next);
+    std::memcpy(mbufs, h.mbufs + h.next, got * sizeof(*mbufs));
+    if (imm != nullptr)
+        std::memcpy(imm, h.words + h.next, got * sizeof(*imm));
+    h.next += got;
+    uint64_t bytes = h.flow.bytes;
+    if (likely(h.next == h.end)) {
+        h.of = nullptr;
+        c.parked.first = nullptr;
+        w.chores &= ~chore_held;
+    } else {
+        bytes = received_of(w, mbufs, got).bytes;
+        h.flow.bytes -= bytes;
+        c.parked.first = h.mbufs[h.next];
+        report(c, NTBMSG_READABLE);
+    }
+    return traced_receive(c, n, {got, 0, bytes});
+}
+
 /// Messages that another call took from the queue pair.
 __rte_noinline int receive_parked(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
+    if (likely(c.worker->held.of == &c.parked))
+        return receive_held(c, mbufs, imm, n);
     const Received got = received_of(*c.worker, mbufs, unpark(c.parked, mbufs, imm, n));
     if (c.parked.first != nullptr)
         report(c, NTBMSG_READABLE);

@@ -5,6 +5,7 @@
 #include <rte_malloc.h>
 
 #include "dispatch/dispatcher.hpp"
+#include "transport/parked.hpp"
 #include "transport/poll_set.hpp"
 
 using namespace ntbmsg;
@@ -18,13 +19,9 @@ Watch *watch_of_user(PollSet &set)
     return set.worker != nullptr ? watch_of(*set.worker) : watch_of(set);
 }
 
-/// A poll of a set: what its worker receives, and where its channels go. Together in memory, so
-/// that a poll that finds nothing keeps no register for what only report_found() needs.
-struct Poll {
-    ntbmsg_ready *ready;
-    uint16_t n;
-    Found found;
-};
+/// Behind a shorter run a poll looks for other messages too: else each of many channels with few
+/// messages would cost a poll.
+constexpr int long_run = 8;
 
 bool nothing_to_report(const Worker &w, const PollSet &set)
 {
@@ -33,25 +30,39 @@ bool nothing_to_report(const Worker &w, const PollSet &set)
             reinterpret_cast<uintptr_t>(set.ready.first())) == 0;
 }
 
-/// What is left of a poll that found something. @param got  what the driver returned
-[[gnu::noinline]] int report_found(PollSet &set, Poll &poll, int got)
+/// Receives what is no run of one channel.
+[[gnu::noinline]] void take_others(Worker &w)
+{
+    Found found;
+    const int got = find(w, found);
+    if (!found_nothing(w, got))
+        take_in(w, found, got);
+}
+
+/// What is left of a poll that found something. @param got  what find_run() returned
+[[gnu::noinline]] int report_found(PollSet &set, ntbmsg_ready *ready, uint16_t n, int got)
 {
     Worker &w = *set.worker;
-    if (!found_nothing(w, got))
-        take_in(w, poll.found, got);
+    if (got > 0)
+        hold_run(w, static_cast<unsigned>(got));
+    if (got < 0 || (got > 0 && got < long_run && w.held.flow.other != 0))
+        take_others(w);
+    else // a run is of the connection that its channel belongs to, even if that is lost by now
+        notice_loss(w);
     report_stalled(w);
-    return poll_own(set, poll.ready, poll.n);
+    return poll_own(set, ready, n);
 }
 
 /// A poll of a set whose worker has chores. Apart, as it needs registers of its own.
 [[gnu::noinline]] int poll_after_chores(PollSet &set, ntbmsg_ready *ready, uint16_t n)
 {
-    Poll poll;
-    poll.ready = ready;
-    poll.n = n;
-    return report_found(set, poll, receive_after_chores(*set.worker, [&] {
-                            return find(*set.worker, poll.found);
-                        }));
+    Worker &w = *set.worker;
+    if ((w.chores & chore_held) != 0)
+        link_held(w);
+    const auto rx = [&] { return find_run(w); };
+    const auto found = [](int got) { return got != 0; };
+    return report_found(set, ready, n,
+                        likely(w.chores == 0) ? rx() : receive_after_chores(w, rx, found));
 }
 
 } // namespace
@@ -93,12 +104,9 @@ int ntbmsg_poll_set_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
     Worker &w = *set->worker;
     if (unlikely(w.chores != 0))
         return poll_after_chores(*set, ready, n);
-    Poll poll;
-    poll.ready = ready;
-    poll.n = n;
     // It is not dedicated: such a worker's channels are in sets without a worker.
-    const int got = find(w, poll.found);
-    if (likely(found_nothing(w, got) && nothing_to_report(w, *set)))
+    const int got = find_run(w);
+    if (likely(got == 0 && !connection_changed(w) && nothing_to_report(w, *set)))
         return 0;
-    return report_found(*set, poll, got);
+    return report_found(*set, ready, n, got);
 }

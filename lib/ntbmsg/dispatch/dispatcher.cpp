@@ -157,6 +157,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
     w.peer_buffers.set(hello.buf_bytes);
     w.peer_inline_max.store(std::min(hello.inline_max, protocol::inline_limit),
                             std::memory_order_relaxed);
+    w.held.flow.longest = w.peer_inline_max.load(std::memory_order_relaxed);
     w.lends = (hello.features & protocol::feature_lending) != 0;
     w.bundles = (hello.features & protocol::feature_credits) != 0;
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
@@ -290,8 +291,19 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
             mbufs[i]->pkt_len <= w.peer_inline_max.load(std::memory_order_relaxed))
             mbufs[i] = out_of_buffer(w, mbufs[i]);
     }
+    link_held_of(w, c->parked);
     park(c->parked, mbufs, n, [=](unsigned i) { return protocol::header_argument(meta[i].data); });
     arrived(*c, n);
+}
+
+/// Delivers a run that cannot be held.
+__rte_noinline void deliver_run(Worker &w, unsigned n)
+{
+    HeldRun &h = w.held;
+    Meta meta[burst_max];
+    for (unsigned i = 0; i < n; ++i)
+        meta[i] = {protocol::header(h.flow.low, h.words[i]), h.flow.flags, 0};
+    deliver(w, h.mbufs, meta, n);
 }
 
 /// @return how many messages at the front of a burst are DATA for the same channel
@@ -350,7 +362,7 @@ void do_chores(Worker &w)
 AfterChores do_chores_before(Worker &w)
 {
     // While messages keep coming their senders are not waiting for the credit of these few.
-    const bool waits = (w.chores & ~chore_timed) == chore_owing &&
+    const bool waits = (w.chores & ~(chore_timed | chore_held)) == chore_owing &&
                        w.credit_polls < credit_polls_max && owes_little(w);
     if (!waits)
         do_chores(w);
@@ -375,6 +387,21 @@ void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         deliver(w, mbufs + i, meta + i, run);
         i += run;
     }
+}
+
+void hold_run(Worker &w, unsigned n)
+{
+    HeldRun &h = w.held;
+    Channel *c = w.hello_seen ? find_channel(w, h.flow.low) : nullptr;
+    if (unlikely(c == nullptr || !c->handle.load(std::memory_order_relaxed) ||
+                 c->parked.first != nullptr || !c->rx.use({n, 0})))
+        return deliver_run(w, n);
+    c->parked = {h.mbufs[0], nullptr};
+    h.of = &c->parked;
+    h.next = 0;
+    h.end = n;
+    w.chores |= chore_held;
+    report(*c, NTBMSG_READABLE);
 }
 
 unsigned take_in(Worker &w, Found &found, int got)

@@ -85,6 +85,15 @@ inline bool found_nothing(const Worker &w, int got)
     return likely(got <= 0) && !connection_changed(w);
 }
 
+/// Asks the driver for short messages of whichever channel the next one is for. No run is held.
+/// @return how many; -EAGAIN: find() has to ask
+[[gnu::always_inline]] inline int find_run(Worker &w)
+{
+    return w.flow_calls->rx_next(w.burst.rx_queue, w.held.mbufs, &w.held.flow, burst_max);
+}
+/// Delivers what find_run() has found: it is held until its channel receives it, or the next poll.
+void hold_run(Worker &w, unsigned n);
+
 /// Receives for the channels of a worker. @return messages received
 [[gnu::always_inline]] inline unsigned receive(Worker &w)
 {

@@ -49,6 +49,7 @@ void publish(Channel &c)
 
 void drop_parked(Channel &c)
 {
+    link_held_of(*c.worker, c.parked);
     const uint64_t dropped = drop_list(*c.worker, c.parked);
     if (c.proxy != nullptr)
         c.proxy->delivered.add(-dropped);

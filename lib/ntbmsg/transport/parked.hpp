@@ -8,7 +8,7 @@
 
 #include <rte_mbuf.h>
 
-#include "transport/channel.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {
@@ -38,6 +38,23 @@ inline void park(Parked &list, rte_mbuf **mbufs, unsigned n, WordOf word_of)
     else
         set_parked_next(list.last, mbufs[0]);
     list.last = mbufs[n - 1];
+}
+
+/// Parks what is left of the held run as a list, so that another can be held, or more be appended.
+inline void link_held(Worker &w)
+{
+    HeldRun &h = w.held;
+    const uint32_t *words = h.words + h.next;
+    h.of->first = nullptr;
+    park(*h.of, h.mbufs + h.next, h.end - h.next, [=](unsigned i) { return words[i]; });
+    h.of = nullptr;
+    w.chores &= ~chore_held;
+}
+/// The same if it is of @p list.
+inline void link_held_of(Worker &w, const Parked &list)
+{
+    if (unlikely(w.held.of == &list))
+        link_held(w);
 }
 
 /// Takes up to @p n of the oldest, in the state in which the driver delivers mbufs.

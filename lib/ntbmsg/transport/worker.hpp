@@ -43,14 +43,26 @@ inline constexpr uint32_t credit_polls_max = 3;
 /// Polls between two checks of deadlines.
 inline constexpr uint32_t polls_per_check = 16;
 
+/// What a poll of a set has received for one channel, until that receives it: an array, so that it
+/// costs neither a list nor a look at each message. The first ones of the channel that wait; what
+/// comes behind them, or to other channels, is parked as a list.
+struct HeldRun {
+    rte_pmd_plx_ntb_rx_flow flow; ///< `bytes` are those that wait
+    Parked *of;                   ///< whose they are; NULL: none wait
+    unsigned next, end;           ///< of `mbufs` and `words`
+    rte_mbuf *mbufs[burst_max];
+    uint32_t words[burst_max]; ///< immediate data
+};
+
 /// Work of a poll besides receiving.
 enum Chore : uint32_t {
-    chore_hello = 1,      ///< HELLO was not sent yet
-    chore_owing = 2,      ///< channels have control messages to send
-    chore_replies = 4,    ///< replies wait to be sent
-    chore_timed = 8,      ///< channels have a deadline
-    chore_requests = 16,  ///< connection requests wait; their listener may have been closed
-    chore_operations = 32 ///< one-sided operations wait for room in a ring or completion queue
+    chore_hello = 1,       ///< HELLO was not sent yet
+    chore_owing = 2,       ///< channels have control messages to send
+    chore_replies = 4,     ///< replies wait to be sent
+    chore_timed = 8,       ///< channels have a deadline
+    chore_requests = 16,   ///< connection requests wait; their listener may have been closed
+    chore_operations = 32, ///< one-sided operations wait for room in a ring or completion queue
+    chore_held = 64        ///< a run is held that was not received before the next poll
 };
 
 } // namespace ntbmsg
@@ -118,6 +130,7 @@ struct alignas(64) ntbmsg_worker {
     uint32_t rooms;                               ///< how many
     unsigned reply_count;
     ntbmsg::Reply replies[ntbmsg::replies_max];
+    ntbmsg::HeldRun held;
     ntbmsg::Counter rx_dropped, bad_peer;
     [[no_unique_address]] ntbmsg::Watch watch; ///< of its channels too if it runs to completion
 };

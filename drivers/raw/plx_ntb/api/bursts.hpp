@@ -19,6 +19,8 @@ int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t
 int gated_tx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_tx_flow *flow, uint16_t n);
 /// @param queue an RxHalf. @return as rte_pmd_plx_ntb_flow_calls::rx
 int gated_rx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_rx_flow *flow, uint16_t n);
+/// @param queue an RxHalf. @return as rte_pmd_plx_ntb_flow_calls::rx_next
+int gated_rx_next_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_rx_flow *flow, uint16_t n);
 
 /// @param queue a TxHalf. @return as rte_pmd_plx_ntb_tx_reserve()
 int gated_reserve(void *queue, rte_pmd_plx_ntb_room *rooms, uint16_t n);

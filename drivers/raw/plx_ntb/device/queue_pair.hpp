@@ -51,6 +51,7 @@ struct TxHalf : Half<queue::Tx, queue::TxBurst> {
 struct RxHalf : Half<queue::Rx, queue::RxBurst> {
     const queue::RxWatch *watch = nullptr; ///< of `state`
     queue::RxFlowBurst flow = nullptr;
+    queue::RxFlowBurst next_flow = nullptr;
     TxHalf *tx = nullptr;
 };
 

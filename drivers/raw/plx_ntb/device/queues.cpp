@@ -71,6 +71,7 @@ int Device::make_queue_state(QueuePair &qp)
     qp.tx.commit = ops_->tx_commit;
     qp.tx.state = static_cast<queue::Tx *>(
         rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    qp.rx.next_flow = ops_->rx_next_flow;
     qp.rx.flow = ops_->rx_flow; // takes no receive buffer, so there is nothing to be made stable
     if (options_.rx == RxMode::stable) {
         qp.stable = StableRx::create(ops_->rx_burst, socket);

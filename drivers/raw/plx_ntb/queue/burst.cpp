@@ -21,12 +21,13 @@ const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT),
                     tx_commit<Plain>,
                     tx_flow<Plain>,
                     tx_flow_engine<Plain>,
-                    rx_flow<Plain>};
+                    rx_flow<Plain>,
+                    rx_next_flow<Plain>};
 const Ops write_combining_ops{
     "wc/" PLX_TEXT(PLX_VARIANT),     tx_burst<WriteCombining>,  rx_burst<WriteCombining>,
     tx_burst_engine<WriteCombining>, copy_out<WriteCombining>,  copy_past<WriteCombining>,
     tx_reserve<WriteCombining>,      tx_commit<WriteCombining>, tx_flow<WriteCombining>,
-    tx_flow_engine<WriteCombining>,  rx_flow<WriteCombining>};
+    tx_flow_engine<WriteCombining>,  rx_flow<WriteCombining>,   rx_next_flow<WriteCombining>};
 const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT),
                            tx_burst<DirectStore>,
                            rx_burst<DirectStore>,
@@ -37,6 +38,7 @@ const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT),
                            tx_commit<DirectStore>,
                            tx_flow<DirectStore>,
                            tx_flow_engine<DirectStore>,
-                           rx_flow<DirectStore>};
+                           rx_flow<DirectStore>,
+                           rx_next_flow<DirectStore>};
 
 } // namespace plx::queue::PLX_VARIANT

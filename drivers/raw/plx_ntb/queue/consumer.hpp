@@ -490,6 +490,18 @@ int rx_flow(Rx *q, rte_mbuf **mbufs, RxFlow &flow, unsigned n)
     return receive<Mem>(q, mbufs, FlowOut{&flow}, n);
 }
 
+/// The low half is read here, and compared again in each message: what the peer changes meanwhile
+/// ends the flow, nothing else. Where a lone message is not looked for at the tail, it is
+/// rx_burst() that renews up to where it is.
+template <MemPolicy Mem>
+int rx_next_flow(Rx *q, rte_mbuf **mbufs, RxFlow &flow, unsigned n)
+{
+    if (q->tail >= q->lone_until) [[unlikely]]
+        return FlowOut{&flow}.stop();
+    __builtin_memcpy(&flow.low, q->ring.line(q->tail) + wire::meta_offset, sizeof(flow.low));
+    return rx_flow<Mem>(q, mbufs, flow, n);
+}
+
 } // namespace plx::queue::PLX_VARIANT
 
 #endif

@@ -244,6 +244,7 @@ struct Ops {
     TxFlowBurst tx_flow = nullptr;
     TxFlowBurst tx_flow_engine = nullptr; ///< as tx_burst_engine
     RxFlowBurst rx_flow = nullptr;
+    RxFlowBurst rx_next_flow = nullptr; ///< `low` is filled in: that of the next message
 };
 
 /// The fastest variant this CPU has for @p policy.
