@@ -30,27 +30,37 @@ bool nothing_to_report(const Worker &w, const PollSet &set)
             reinterpret_cast<uintptr_t>(set.ready.first())) == 0;
 }
 
-/// Receives what is no run of one channel.
-[[gnu::noinline]] void take_others(Worker &w)
-{
+/// A poll of a set: where its channels go, and what is no run of one of them. Together in memory,
+/// so that a poll that finds nothing keeps no register for what only report_found() needs.
+struct Poll {
+    ntbmsg_ready *ready;
+    uint16_t n;
     Found found;
-    const int got = find(w, found);
-    if (!found_nothing(w, got))
-        take_in(w, found, got);
-}
+};
 
-/// What is left of a poll that found something. @param got  what find_run() returned
-[[gnu::noinline]] int report_found(PollSet &set, ntbmsg_ready *ready, uint16_t n, int got)
+/// Delivers what find_run() has found, and receives what is no run of one channel. @param got  what
+/// find_run() returned. @return whether there was anything
+[[gnu::noinline]] bool take_run(Worker &w, Poll &poll, int got)
 {
-    Worker &w = *set.worker;
     if (got > 0)
         hold_run(w, static_cast<unsigned>(got));
-    if (got < 0 || (got > 0 && got < long_run && w.held.flow.other != 0))
-        take_others(w);
-    else // a run is of the connection that its channel belongs to, even if that is lost by now
+    const bool others = got < 0 || (got > 0 && got < long_run && w.held.flow.other != 0);
+    if (!others) { // a run is of the connection that its channel belongs to, even if that is lost
         notice_loss(w);
-    report_stalled(w);
-    return poll_own(set, ready, n);
+        return got > 0;
+    }
+    const int more = find(w, poll.found);
+    if (!found_nothing(w, more))
+        take_in(w, poll.found, more);
+    return got > 0 || more > 0;
+}
+
+/// What is left of a poll that found something.
+[[gnu::noinline]] int report_found(PollSet &set, Poll &poll, int got)
+{
+    take_run(*set.worker, poll, got);
+    report_stalled(*set.worker);
+    return poll_own(set, poll.ready, poll.n);
 }
 
 /// A poll of a set whose worker has chores. Apart, as it needs registers of its own.
@@ -59,10 +69,10 @@ bool nothing_to_report(const Worker &w, const PollSet &set)
     Worker &w = *set.worker;
     if ((w.chores & chore_held) != 0)
         link_held(w);
-    const auto rx = [&] { return find_run(w); };
-    const auto found = [](int got) { return got != 0; };
-    return report_found(set, ready, n,
-                        likely(w.chores == 0) ? rx() : receive_after_chores(w, rx, found));
+    Poll poll;
+    receive_after_chores(w, [&] { return take_run(w, poll, find_run(w)) ? 1 : 0; });
+    report_stalled(w);
+    return poll_own(set, ready, n);
 }
 
 } // namespace
@@ -105,8 +115,11 @@ int ntbmsg_poll_set_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
     if (unlikely(w.chores != 0))
         return poll_after_chores(*set, ready, n);
     // It is not dedicated: such a worker's channels are in sets without a worker.
+    Poll poll;
+    poll.ready = ready;
+    poll.n = n;
     const int got = find_run(w);
     if (likely(got == 0 && !connection_changed(w) && nothing_to_report(w, *set)))
         return 0;
-    return report_found(*set, ready, n, got);
+    return report_found(*set, poll, got);
 }
