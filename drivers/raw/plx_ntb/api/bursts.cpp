@@ -94,9 +94,9 @@ inline int gated(H *half, rte_mbuf **mbufs, Meta *meta, uint16_t n, int closed)
 }
 
 /// Outside of gated_rx(), which then needs no stack frame.
-__rte_noinline int any_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+__rte_noinline int any_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, unsigned n)
 {
-    return gated(half, mbufs, meta, n, 0);
+    return gated(half, mbufs, meta, static_cast<uint16_t>(n), 0);
 }
 
 /// A burst that is behind the gate already, and has something to do.
@@ -107,20 +107,33 @@ __rte_noinline int busy_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, un
     return result_of(half, rc, 0);
 }
 
-/// A poll that is behind the gate already.
-inline int poll_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+/// A poll that is behind the gate already. @tparam busy  receives, and leaves the gate, where
+/// something has arrived
+template <auto busy, class Out>
+inline int poll_rx(RxHalf *half, rte_mbuf **mbufs, Out *out, uint16_t n)
 {
     if (!queue::rx_idle(*half->watch))
-        return busy_rx(half, mbufs, meta, n);
+        return busy(half, mbufs, out, n);
     half->gate.leave();
     return 0;
 }
 
-/// Outside of gated_rx(), as any_rx().
-__rte_noinline int poll_rx_for_more(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+/// Outside of what polls, as any_rx(). Asks before it looks for the first line: that may be on its
+/// way, and so are those behind it.
+template <auto busy, class Out>
+__rte_noinline int poll_rx_for_more(RxHalf *half, rte_mbuf **mbufs, Out *out, uint16_t n)
 {
     queue::rx_ask_for_more(*half->watch);
-    return poll_rx(half, mbufs, meta, n);
+    return poll_rx<busy>(half, mbufs, out, n);
+}
+
+/// The same, whichever the last message was like.
+template <auto busy, class Out>
+inline int poll_known(RxHalf *half, rte_mbuf **mbufs, Out *out, uint16_t n)
+{
+    if (unlikely(half->watch->more > 0))
+        return poll_rx_for_more<busy>(half, mbufs, out, n);
+    return poll_rx<busy>(half, mbufs, out, n);
 }
 
 } // namespace
@@ -138,9 +151,7 @@ int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t
     auto *queue_meta = reinterpret_cast<queue::Meta *>(meta);
     if (unlikely(half->gate.enter() != half->seen))
         return any_rx(half, mbufs, queue_meta, n);
-    if (unlikely(half->watch->more > 0))
-        return poll_rx_for_more(half, mbufs, queue_meta, n);
-    return poll_rx(half, mbufs, queue_meta, n);
+    return poll_known<busy_rx>(half, mbufs, queue_meta, n);
 }
 
 int gated_tx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_tx_flow *flow, uint16_t n)
@@ -155,50 +166,48 @@ int gated_tx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_tx_flow *flow, 
     return result_of(half, rc, -ENOTCONN);
 }
 
-/// A new word at the gate is left to gated_rx(), as all that is not of the flow.
-int gated_rx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_rx_flow *flow, uint16_t n)
-{
-    auto *half = static_cast<RxHalf *>(queue);
-    const bool known = likely(half->gate.enter() == half->seen);
-    int rc = 0;
-    flow->bytes = 0;
-    flow->other = known ? 0 : 1;
-    if (known && !queue::rx_idle(*half->watch)) {
-        if (unlikely(half->watch->more > 0))
-            queue::rx_ask_for_more(*half->watch);
-        rc = half->flow(half->state, mbufs, *reinterpret_cast<queue::RxFlow *>(flow), n);
-    }
-    half->gate.leave();
-    return result_of(half, rc, 0);
-}
-
 namespace
 {
 
-/// A burst of the flow of the next message, which is behind the gate already. Apart, so that
-/// gated_rx_next_flow() needs no stack frame.
-__rte_noinline int busy_rx_next_flow(RxHalf *half, rte_mbuf **mbufs, rte_pmd_plx_ntb_rx_flow *flow,
-                                     uint16_t n)
+/// Bursts of a flow that are behind the gate already, and have something to do.
+__rte_noinline int busy_rx_flow(RxHalf *half, rte_mbuf **mbufs, queue::RxFlow *flow, unsigned n)
 {
-    if (unlikely(half->watch->more > 0))
-        queue::rx_ask_for_more(*half->watch);
-    auto &queue_flow = *reinterpret_cast<queue::RxFlow *>(flow);
-    const int rc = half->next_flow(half->state, mbufs, queue_flow, n);
+    const int rc = half->flow(half->state, mbufs, *flow, n);
+    half->gate.leave();
+    return result_of(half, rc, 0);
+}
+__rte_noinline int busy_rx_next_flow(RxHalf *half, rte_mbuf **mbufs, queue::RxFlow *flow,
+                                     unsigned n)
+{
+    const int rc = half->next_flow(half->state, mbufs, *flow, n);
     half->gate.leave();
     return rc == 0 && flow->other != 0 ? -EAGAIN : result_of(half, rc, 0);
 }
 
 } // namespace
 
-/// A new word at the gate is left to gated_rx().
+/// A new word at the gate is left to gated_rx(), as all that is not of the flow.
+int gated_rx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_rx_flow *flow, uint16_t n)
+{
+    auto *half = static_cast<RxHalf *>(queue);
+    flow->bytes = 0;
+    flow->other = 0;
+    if (likely(half->gate.enter() == half->seen))
+        return poll_known<busy_rx_flow>(half, mbufs, reinterpret_cast<queue::RxFlow *>(flow), n);
+    half->gate.leave();
+    flow->other = 1;
+    return 0;
+}
+
+/// As that.
 int gated_rx_next_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_rx_flow *flow, uint16_t n)
 {
     auto *half = static_cast<RxHalf *>(queue);
-    const bool known = likely(half->gate.enter() == half->seen);
-    if (known && !queue::rx_idle(*half->watch))
-        return busy_rx_next_flow(half, mbufs, flow, n);
+    if (likely(half->gate.enter() == half->seen))
+        return poll_known<busy_rx_next_flow>(half, mbufs, reinterpret_cast<queue::RxFlow *>(flow),
+                                             n);
     half->gate.leave();
-    return known ? 0 : -EAGAIN;
+    return -EAGAIN;
 }
 
 /// Publishes nothing: a new word at the gate is left to the call that does.
