@@ -171,10 +171,18 @@ rte_mempool *pool_of(const ntbmsg_endpoint &e, uint32_t queue)
     return queue < e.queues ? e.rx_pool : e.workers[queue - e.queues].rx_pool;
 }
 
+/// In place of the driver's rx_next: it is always the burst function that has to say what is next.
+int say_by_burst(void *, rte_mbuf **, rte_pmd_plx_ntb_rx_flow *, uint16_t)
+{
+    return -EAGAIN;
+}
+
 int set_up_queues(ntbmsg_endpoint &e)
 {
     (void)rte_pmd_plx_ntb_room_calls_get(e.dev_id, &e.room_calls);
     (void)rte_pmd_plx_ntb_flow_calls_get(e.dev_id, &e.flow_calls);
+    if (e.flow_calls.rx_next == nullptr) // the driver was built before there was one
+        e.flow_calls.rx_next = say_by_burst;
     rte_pmd_plx_ntb_queue_config config{};
     config.size = sizeof(config);
     for (uint16_t q = 0; q < e.queues + e.options.workers; ++q) {
