@@ -202,6 +202,14 @@ inline std::string name_of(const testing::TestParamInfo<Setting> &info)
         Nt1, suite, testing::Values(Setting{"threads", BackEnd::threads, "nt=1", "nt=1"}),         \
         name_of)
 
+/// Those of one process, for suites that drive both hosts from the test's thread.
+#define CONTRACT_ONE_PROCESS(suite)                                                                \
+    INSTANTIATE_TEST_SUITE_P(OneProcess, suite,                                                    \
+                             testing::Values(Setting{"threads", BackEnd::threads, "", ""}),        \
+                             name_of);                                                             \
+    CONTRACT_ROOT_PORT(suite);                                                                     \
+    CONTRACT_NT1(suite)
+
 /// All of these.
 #define CONTRACT_EVERYWHERE(suite)                                                                 \
     CONTRACT_BACK_ENDS(suite);                                                                     \
