@@ -336,8 +336,15 @@ struct rte_pmd_plx_ntb_rx_flow {
 
 /**
  * Bursts of messages of one flow, which cost less than those of rte_pmd_plx_ntb_burst, whose
- * tx_queue and rx_queue are their first arguments. Threads, and who has the mbufs before and
- * afterwards, as for those.
+ * tx_queue and rx_queue are their first arguments. They set no rte_errno.
+ *
+ * Threads: one at a time calls tx of a queue pair, or a burst function that sends on it; one at a
+ * time rx, rx_next or a burst function that receives. The flow is the caller's, and is used during
+ * the call alone.
+ *
+ * mbufs: those that tx accepted belong to the driver, all others stay the caller's, unchanged.
+ * Those that rx and rx_next return belong to the caller, who frees them, and are as
+ * rte_pmd_plx_ntb_rx_burst() says of messages that came in the ring.
  */
 struct rte_pmd_plx_ntb_flow_calls {
     /** Sends up to the first message that is longer than the longest, or cannot be sent or not now:
@@ -346,12 +353,14 @@ struct rte_pmd_plx_ntb_flow_calls {
     int (*tx)(void *tx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_tx_flow *flow,
               uint16_t n);
     /** Receives up to the first message that is not of the flow, is longer than the longest, or did
-     * not come in the ring. Returns how many it received, 0 to n. */
+     * not come in the ring. Returns how many it received, 0 to n; 0 while there is no peer, or the
+     * queue has failed. other and bytes are filled in by each call. */
     int (*rx)(void *rx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_rx_flow *flow,
               uint16_t n);
     /** As rx, but of the flow of the next message, whatever that is: low is filled in. Returns 0
      * where nothing has arrived, or no mbuf is left; -EAGAIN where rte_pmd_plx_ntb_burst::rx has to
-     * say what is next. The flow is filled in only where messages were received. */
+     * say what is next. The flow is filled in only where messages were received. NULL in a driver
+     * that was built before there was this call. */
     int (*rx_next)(void *rx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_rx_flow *flow,
                    uint16_t n);
     uint64_t reserved; /**< Reserved, 0 */
