@@ -20,6 +20,7 @@ constexpr std::uint32_t idle_looks = 16;  // a member that had nothing so often 
 constexpr std::uint32_t looks_a_lap = 64; // while a thread spins
 constexpr std::uint32_t news_most = 4;
 constexpr std::uint32_t unseen_most = 15; // looks that are spared in a row: the next finds the rest
+constexpr std::uint32_t laps_most = 256;  // with entries that stand for nothing: a wait has an end
 constexpr std::uint32_t quiet_looks = 64; // in which the kernel had nothing: it is asked seldom
 
 // RDNORM and WRNORM are shown with IN and OUT, as the kernel does for sockets.
@@ -118,8 +119,10 @@ void Set::attend()
     if (attended >= 0)
         kernel_control(EPOLL_CTL_DEL, attended, 0, 0);
     attended = descriptor;
+    // Another process that has the set cannot read it: it may not stay ready there.
     if (descriptor >= 0)
-        kernel_control(EPOLL_CTL_ADD, descriptor, EPOLLIN, secret_ | Attended);
+        kernel_control(EPOLL_CTL_ADD, descriptor, may_be_shared() ? EPOLLIN | EPOLLET : EPOLLIN,
+                       secret_ | Attended);
 }
 
 // ---- looking
@@ -466,7 +469,8 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
         return n;
     if (n == most || !(kernel || n > 0))
         return n;
-    for (;;) {
+    // Entries of another process that has the set stand for nothing here, and take laps only.
+    for (std::uint32_t lap = 0; lap < laps_most; lap++) {
         unasked_.store(0, std::memory_order_relaxed);
         const int asked = now(epoll_, events + n, most - n);
         if (asked < 0)
@@ -485,6 +489,7 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
         if (n > 0)
             return n;
     }
+    return n;
 }
 
 int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,

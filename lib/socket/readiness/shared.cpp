@@ -57,6 +57,8 @@ void Set::before_fork()
         made->sleepers = slept_before_ ? 1 : 0;
         sharing_ = made;
         attended_here_ = attended_.exchange(always_look);
+        if (attended_here_ >= 0)
+            kernel_control(EPOLL_CTL_MOD, attended_here_, EPOLLIN | EPOLLET, secret_ | Attended);
     }
     Sharing *sharing = sharing_;
     sharing->holders.add(own_pid());

@@ -27,6 +27,20 @@ static void add(int to, int fd, uint64_t data)
     MUST(epoll_ctl(to, EPOLL_CTL_ADD, fd, &event));
 }
 
+static double seconds(void)
+{
+    struct timespec now;
+    MUST(clock_gettime(CLOCK_MONOTONIC, &now));
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec used;
+    MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used));
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
 static void pause_for(long ms)
 {
     const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
@@ -341,6 +355,41 @@ static void case_forked_set_sleeper(void)
     wait_and_hear("after");
 }
 
+// The parent gets connections after the child has been made, and waits in the set no more: whatever
+// the daemon says to it, the child's waits end in time, and take no CPU.
+static void case_forked_set_idle(void)
+{
+    enum { waits = 4, wait_ms = 200 };
+    int pipes[2], said[2], others[2];
+    MUST(pipe(pipes));
+    MUST(pipe(said));
+    set = make_set();
+    add(set, said[0], 3);
+    const pid_t child = begin_child();
+    struct epoll_event event;
+    char byte = 0;
+    if (child == 0) {
+        MUST(read(pipes[0], &byte, 1));
+        const double began = seconds();
+        for (int i = 0; i < waits; i++)
+            see("child", epoll_wait(set, &event, 1, wait_ms));
+        const double took = seconds() - began, used = cpu_seconds();
+        puts(took < 3.0 * waits * wait_ms / 1000 ? "in time" : "late");
+        puts(used < took / 2 ? "asleep" : "awake");
+        _exit(0);
+    }
+    connect_pair(ends);
+    add(set, ends[1], 7);
+    see("parent", epoll_wait(set, &event, 1, 10));
+    // What the daemon says of this one is not read any more.
+    unsetenv("TRAPS_WARM");
+    connect_pair(others);
+    exchange(others, 1);
+    pause_for(100);
+    MUST(write(pipes[1], "x", 1));
+    await_child(child);
+}
+
 // Bytes that nobody has read when the child comes.
 static void case_forked_set_unread(void)
 {
@@ -411,13 +460,9 @@ static void case_forked_set_workers(void)
 }
 
 const struct trap forked_sets_traps[] = {
-    {"forked_set_closed", case_forked_set_closed},
-    {"forked_set_del", case_forked_set_del},
-    {"forked_set_changed", case_forked_set_changed},
-    {"forked_set_added", case_forked_set_added},
-    {"forked_set_sleeper", case_forked_set_sleeper},
-    {"forked_set_unread", case_forked_set_unread},
-    {"forked_set_daemon", case_forked_set_daemon},
-    {"forked_set_workers", case_forked_set_workers},
-    {NULL, NULL},
+    {"forked_set_closed", case_forked_set_closed},   {"forked_set_del", case_forked_set_del},
+    {"forked_set_changed", case_forked_set_changed}, {"forked_set_added", case_forked_set_added},
+    {"forked_set_sleeper", case_forked_set_sleeper}, {"forked_set_idle", case_forked_set_idle},
+    {"forked_set_unread", case_forked_set_unread},   {"forked_set_daemon", case_forked_set_daemon},
+    {"forked_set_workers", case_forked_set_workers}, {NULL, NULL},
 };
