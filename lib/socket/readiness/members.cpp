@@ -118,6 +118,8 @@ bool Set::prepare()
         return false;
     any_shared_.store(true, std::memory_order_seq_cst);
     shared_.store(true, std::memory_order_seq_cst);
+    if (Sharing *sharing = sharing_; sharing != nullptr)
+        count_sleepers(*sharing);
     return true;
 }
 
@@ -274,10 +276,11 @@ int Set::control(int op, int fd, Source *source, Set *inner, epoll_event *event)
         return static_cast<int>(kernel::call(SYS_epoll_ctl, epoll_.load(), op, fd, event));
     if (source != nullptr && (!source->upgraded() || source->bell() < 0))
         source = nullptr;
-    if (may_be_shared()) [[unlikely]]
+    const bool shares = may_be_shared();
+    if (shares) [[unlikely]]
         look_at_others(op == EPOLL_CTL_ADD);
     int done = 0;
-    if (may_be_shared() && native_) [[unlikely]] {
+    if (shares && native_) [[unlikely]] {
         done = control_native(op, fd, source, event);
     } else {
         const Locked locked(lock_);
@@ -287,6 +290,9 @@ int Set::control(int op, int fd, Source *source, Set *inner, epoll_event *event)
     }
     if (done == 0 && inner != nullptr && op == EPOLL_CTL_ADD)
         inner->settle();
+    // It may be the first of ours: who has begun to use the set meanwhile has woken no one.
+    if (shares && op == EPOLL_CTL_ADD) [[unlikely]]
+        look_at_others();
     return done;
 }
 
@@ -390,6 +396,8 @@ bool Set::upgrade(int fd, Source *source, bool unknown)
         link->off = link->off || ((link->events & EPOLLONESHOT) && was_reported(epoll_, fd));
     if (link == nullptr || link->source != nullptr)
         return !unsure;
+    if (sharing_ != nullptr && prepare() && is_used_by_others())
+        return !is_member(fd, unknown);
     if (const int done = enter(*link, source, EPOLL_CTL_MOD); done < 0) {
         // Closed unseen, it is a member no more. Else the entry is the program's, which would say
         // nothing of what comes by ring.

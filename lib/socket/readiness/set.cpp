@@ -258,14 +258,13 @@ bool Set::arm_all()
 // every member is armed, or the descriptor is readable (rules W5, W8).
 void Set::pass_on()
 {
-    if (sleepers_.load(std::memory_order_seq_cst) == 0 && !nested_)
+    if (sleeper_count() == 0 && !nested_)
         return;
     if (may_be_shared() && native_) // others do not know what wakes here
         return;
     const bool all = arm_all();
     // A thread that has begun to sleep before there was a doubt sleeps for too long.
-    const bool sleeps_on =
-        sleepers_.load(std::memory_order_seq_cst) > 0 && std::exchange(doubt_is_new_, false);
+    const bool sleeps_on = sleeper_count() > 0 && std::exchange(doubt_is_new_, false);
     if (!all || sleeps_on)
         wake();
 }
@@ -435,7 +434,7 @@ int Set::finish(int result)
 {
     if (!shared_.load(std::memory_order_relaxed))
         return result;
-    if (sleepers_.load(std::memory_order_seq_cst) == 0 && !nested_)
+    if (sleeper_count() == 0 && !nested_)
         return result;
     const Locked locked(lock_);
     pass_on();
@@ -496,26 +495,26 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
                const Handled &before)
 {
     std::uint64_t until;
-    Sharing *const sharing = may_be_shared() ? sharing_.load() : nullptr;
-    const bool is_shared = sharing != nullptr && !native_;
-    if (is_shared && !begin_shared_sleep(*sharing)) [[unlikely]]
-        return 0;
+    std::uint32_t others = 0; // sleepers before this one
+    bool is_shared = false;
     {
         const Locked locked(lock_);
-        if (!arm_all()) {
-            if (is_shared)
-                end_shared_sleep(*sharing);
+        if (!arm_all())
+            return 0;
+        others = sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        is_shared = (others & sleepers_counted) != 0 && !native_;
+        if (is_shared && !begin_shared_sleep(*sharing_)) [[unlikely]] {
+            sleepers_.fetch_sub(1, std::memory_order_seq_cst);
             return 0;
         }
-        sleepers_.fetch_add(1, std::memory_order_seq_cst);
         until = doubts_until_ns_.load(std::memory_order_relaxed);
         doubt_is_new_ = false;
     }
     const long n = kernel_sleep(epoll_, events, most,
                                 until == 0 ? deadline : deadline.sooner_at(until), mask, before);
-    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    end_sleep(others);
     if (is_shared) [[unlikely]]
-        end_shared_sleep(*sharing);
+        end_shared_sleep(*sharing_);
     if (n <= 0)
         return static_cast<int>(n);
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -530,12 +529,12 @@ int Set::wait_native(epoll_event *events, int most, const Deadline &deadline, co
 {
     if (deadline.at_once())
         return static_cast<int>(kernel_wait(epoll_, events, most, deadline, mask));
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint32_t before = sleepers_.fetch_add(1, std::memory_order_seq_cst);
     // Who makes the first entry and then counts sleepers finds this one, or is found.
     long n = 0;
     if (most <= 0 || !shared_.load(std::memory_order_seq_cst))
         n = kernel_wait(epoll_, events, most, deadline, mask);
-    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    end_sleep(before);
     return static_cast<int>(n);
 }
 
@@ -585,8 +584,7 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         if (deadline.passed())
             return finish(0);
         // With a mask of its own the caller wants signals that only the kernel's wait lets in.
-        if (mask == nullptr && sleepers_.load(std::memory_order_relaxed) == 0 &&
-            spin.lap([this] { return has_news(); }))
+        if (mask == nullptr && sleeper_count() == 0 && spin.lap([this] { return has_news(); }))
             continue;
         spin.stop();
         const int woken = sleep(events, most, deadline, mask, before);

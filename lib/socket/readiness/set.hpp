@@ -53,10 +53,10 @@ public:
         if (at_once) {
             *result = kernel();
         } else {
-            sleepers_.fetch_add(1, std::memory_order_seq_cst);
+            const std::uint32_t before = sleepers_.fetch_add(1, std::memory_order_seq_cst);
             // Who makes the first entry and then counts sleepers finds this one, or is found.
             *result = shared_.load(std::memory_order_seq_cst) ? 0 : kernel();
-            sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+            end_sleep(before);
         }
         return !shared_.load(std::memory_order_seq_cst) || keep_native(events, result);
     }
@@ -180,11 +180,27 @@ private:
     void leave_rings();
     bool is_alone() const;
     bool is_given(const Link &link) const;
+    bool is_used_by_others() const;
     bool is_member(int fd, bool unknown);
     int control_native(int op, int fd, Source *source, epoll_event *event);
     static bool begin_shared_sleep(Sharing &sharing);
     static void end_shared_sleep(Sharing &sharing);
     void end_sharing();
+    /// Threads that sleep in the kernel's set.
+    std::uint32_t sleeper_count() const
+    {
+        return sleepers_.load(std::memory_order_seq_cst) & ~sleepers_counted;
+    }
+    void count_sleepers(Sharing &sharing);
+    void end_counted_sleep();
+    /// @param before  sleepers_ as the thread found it
+    void end_sleep(std::uint32_t before)
+    {
+        const std::uint32_t now = sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        // It was counted in its sleep, and takes that back, which no other thread does.
+        if ((now & ~before & sleepers_counted) != 0) [[unlikely]]
+            end_counted_sleep();
+    }
 
     long kernel_control(int op, int fd, std::uint32_t events, std::uint64_t data) const;
     std::uint64_t tag(unsigned kind, const Link &link) const;
@@ -200,7 +216,10 @@ private:
 
     static inline std::atomic<bool> any_shared_ = false;
     std::atomic<bool> shared_ = false; ///< has had an upgraded member: the kernel's set has ours
+    /// With sleepers_counted once those that slept are counted in Sharing, where from then on each
+    /// counts itself.
     std::atomic<std::uint32_t> sleepers_ = 0;
+    static constexpr std::uint32_t sleepers_counted = std::uint32_t{1} << 31;
     Lock lock_;
     std::atomic<int> epoll_ = -1;
     Attendant *attendant_ = nullptr;
@@ -228,9 +247,8 @@ private:
     std::atomic<Sharing *> sharing_ = nullptr;
     /// A child has it from its parent, and has not used it: what it closes stays a member there.
     std::atomic<bool> inherited_ = false;
-    std::atomic<bool> native_ = false;       ///< several processes use it: members are the kernel's
-    std::atomic<bool> slept_before_ = false; ///< threads sleep in it since before it was shared
-    bool had_entries_ = false;               ///< shared_, at the fork
+    std::atomic<bool> native_ = false; ///< several processes use it: members are the kernel's
+    bool had_entries_ = false;         ///< shared_, at the fork
 };
 
 } // namespace ntb::socket

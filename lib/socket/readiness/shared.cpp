@@ -52,10 +52,9 @@ void Set::before_fork()
         for (std::uint32_t i = 0; i < links_.made(); i++)
             links_.at(i)->changed = false;
         auto *made = new (memory) Sharing();
-        // Threads that sleep since before this stand for one, until one of them is awake.
-        slept_before_ = shared_ && sleepers_ > 0;
-        made->sleepers = slept_before_ ? 1 : 0;
         sharing_ = made;
+        if (shared_)
+            count_sleepers(*made);
         attended_here_ = attended_.exchange(always_look);
         if (attended_here_ >= 0)
             kernel_control(EPOLL_CTL_MOD, attended_here_, EPOLLIN | EPOLLET, secret_ | Attended);
@@ -75,8 +74,8 @@ void Set::after_fork_in_child()
 {
     new (&lock_) Lock;
     inherited_ = true;
-    slept_before_ = false;
-    sleepers_.store(native_ ? 1 : 0, std::memory_order_relaxed);
+    sleepers_.store((native_ ? 1u : 0u) | (sharing_ != nullptr ? sleepers_counted : 0u),
+                    std::memory_order_relaxed);
     if (Sharing *sharing = sharing_; sharing != nullptr) {
         sharing->holders.add(own_pid());
         sharing->holders.expect_no_more();
@@ -116,8 +115,6 @@ void Set::look_at_others(bool adds)
 {
     const bool was_inherited = inherited_.load(std::memory_order_relaxed);
     Sharing *sharing = sharing_;
-    if (slept_before_.load(std::memory_order_relaxed) && slept_before_.exchange(false)) [[unlikely]]
-        end_shared_sleep(*sharing);
     if (adds && !was_inherited && native_ && is_alone()) {
         const Locked locked(lock_);
         become_sole();
@@ -146,6 +143,8 @@ void Set::begin_use()
     attend_no_more(); // what its parent's daemon says is not read here
     if (is_alone()) { // a daemon, whose parent is gone
         shared_ = had_entries_;
+        if (!had_entries_) // no thread sleeps yet
+            sleepers_.fetch_and(~sleepers_counted);
         become_sole();
         return;
     }
@@ -274,6 +273,29 @@ bool Set::is_member(int fd, bool unknown)
     KernelEntry entry;
     return (unknown || links_.find(fd) != nullptr) &&
            find_entry(epoll_, fd, &entry) != Found::Nothing;
+}
+
+/// Threads that sleep in a set with entries of ours when another process may begin to use it: each
+/// takes its own back once it is awake. Those of a set without entries need not be woken: what the
+/// kernel reports is the program's. Under the lock.
+void Set::count_sleepers(Sharing &sharing)
+{
+    const std::uint32_t before = sleepers_.fetch_or(sleepers_counted, std::memory_order_seq_cst);
+    if ((before & sleepers_counted) == 0)
+        sharing.sleepers.fetch_add(before, std::memory_order_seq_cst);
+}
+
+void Set::end_counted_sleep()
+{
+    end_shared_sleep(*sharing_);
+}
+
+/// Another process has begun to use it, and this one has not heard of that. Where it is asked after
+/// count_sleepers(), sleepers are woken, or this says so.
+bool Set::is_used_by_others() const
+{
+    const Sharing *sharing = sharing_;
+    return sharing != nullptr && sharing->is_used.load(std::memory_order_seq_cst);
 }
 
 /// The kernel's sleep, where others may begin to use the set. @retval false they have

@@ -355,6 +355,66 @@ static void case_forked_set_sleeper(void)
     wait_and_hear("after");
 }
 
+// One wait, of another thread. At the end of its time it is too late.
+static void *sleep_there(void *found)
+{
+    struct epoll_event event = {0};
+    const double began = seconds();
+    const int count = epoll_wait(set, &event, 1, 3000);
+    *(int *)found = count == 1 && seconds() - began < 2.5 ? (int)event.data.u64 : -1;
+    return NULL;
+}
+
+// A thread sleeps in the set when the child is made, or before it has entries of ours. Another one
+// changes the set, and then the child waits in it: what comes for the parent's members finds the
+// thread.
+static void sleep_while_another_changes(int has_member)
+{
+    int others[2], pipes[2], start[2], found = 0;
+    pthread_t sleeper;
+    char byte = 0;
+    struct epoll_event event;
+    MUST(pipe(pipes));
+    MUST(pipe(start));
+    if (has_member) {
+        begin();
+    } else {
+        set = make_set();
+        add(set, pipes[0], 3);
+    }
+    connect_pair(others);
+    MUST(-pthread_create(&sleeper, NULL, sleep_there, &found));
+    pause_for(100);
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(read(start[0], &byte, 1));
+        for (int i = 0; i < 2000; i++) // and leaves it to its parent
+            if (epoll_wait(set, &event, 1, 50) > 0)
+                pause_for(1);
+        _exit(0);
+    }
+    add(set, others[1], 9);
+    pause_for(50);
+    MUST(write(start[1], "x", 1));
+    pause_for(400);
+    MUST(send(others[0], "x", 1, 0));
+    MUST(-pthread_join(sleeper, NULL));
+    MUST(kill(child, SIGKILL));
+    MUST(waitpid(child, NULL, 0));
+    see("sleeper", found);
+    hear(others[1]);
+}
+
+static void case_forked_set_asleep(void)
+{
+    sleep_while_another_changes(1);
+}
+
+static void case_forked_set_asleep_empty(void)
+{
+    sleep_while_another_changes(0);
+}
+
 // The parent gets connections after the child has been made, and waits in the set no more: whatever
 // the daemon says to it, the child's waits end in time, and take no CPU.
 static void case_forked_set_idle(void)
@@ -460,9 +520,16 @@ static void case_forked_set_workers(void)
 }
 
 const struct trap forked_sets_traps[] = {
-    {"forked_set_closed", case_forked_set_closed},   {"forked_set_del", case_forked_set_del},
-    {"forked_set_changed", case_forked_set_changed}, {"forked_set_added", case_forked_set_added},
-    {"forked_set_sleeper", case_forked_set_sleeper}, {"forked_set_idle", case_forked_set_idle},
-    {"forked_set_unread", case_forked_set_unread},   {"forked_set_daemon", case_forked_set_daemon},
-    {"forked_set_workers", case_forked_set_workers}, {NULL, NULL},
+    {"forked_set_closed", case_forked_set_closed},
+    {"forked_set_del", case_forked_set_del},
+    {"forked_set_changed", case_forked_set_changed},
+    {"forked_set_added", case_forked_set_added},
+    {"forked_set_sleeper", case_forked_set_sleeper},
+    {"forked_set_idle", case_forked_set_idle},
+    {"forked_set_asleep", case_forked_set_asleep},
+    {"forked_set_asleep_empty", case_forked_set_asleep_empty},
+    {"forked_set_unread", case_forked_set_unread},
+    {"forked_set_daemon", case_forked_set_daemon},
+    {"forked_set_workers", case_forked_set_workers},
+    {NULL, NULL},
 };
