@@ -306,6 +306,59 @@ TEST_F(Send, BothDirectionsAtOnceThroughPortsThatAreFull)
     EXPECT_EQ(ib.bytes, ma.bytes);
 }
 
+// Also what would fit into one message.
+TEST_F(Send, LongDataAreDividedAsThePortWouldHaveIt)
+{
+    connect(NTBV_RC);
+    Memory from(a.pd, 60000), to(b.pd, 60000);
+    from.count_up();
+    for (const std::uint32_t most : {4096u, 4097u, 5000u, 8191u}) {
+        loopback->divide(most);
+        for (const std::size_t bytes : {4096ul, 4097ul, 8000ul, 60000ul}) {
+            SCOPED_TRACE(testing::Message() << bytes << " bytes, messages of " << most);
+            const auto half = static_cast<std::ptrdiff_t>(bytes / 2);
+            const auto end = static_cast<std::ptrdiff_t>(bytes);
+            std::fill(to.bytes.begin(), to.bytes.end(), 0);
+            ASSERT_EQ(post_recv(qb, 1, to.piece(0, bytes)), 0);
+            ASSERT_EQ(Work(NTBV_SEND, 1, from.piece(0, bytes)).post(qa), 0);
+            EXPECT_EQ(one(b.recv_cq).bytes, bytes);
+            expect(a.cq, {{1, NTBV_SUCCESS}});
+            EXPECT_TRUE(std::equal(from.bytes.begin(), from.bytes.begin() + end, to.bytes.begin()));
+            // Halves that change places, there and back.
+            const std::size_t first = bytes / 2, second = bytes - first;
+            Work(NTBV_WRITE, 2, from.piece(first, second)).to(to, 0).post(qa);
+            Work(NTBV_WRITE, 3, from.piece(0, first)).to(to, second).post(qa);
+            expect(a.cq, {{2, NTBV_SUCCESS}, {3, NTBV_SUCCESS}});
+            EXPECT_TRUE(
+                std::equal(from.bytes.begin() + half, from.bytes.begin() + end, to.bytes.begin()));
+            Memory back(a.pd, bytes);
+            Work(NTBV_READ, 4, back.all()).to(to, 0).post(qa);
+            expect(a.cq, {{4, NTBV_SUCCESS}});
+            EXPECT_TRUE(std::equal(back.bytes.begin(), back.bytes.end(), to.bytes.begin()));
+        }
+    }
+}
+
+// As one that goes in one message: of a request that cannot go whole nothing does.
+TEST_F(Send, ABadPieceBehindOthersSendsNothingOfThem)
+{
+    connect(NTBV_RC);
+    Memory from(a.pd, 8000), to(b.pd, 8000);
+    from.count_up();
+    ASSERT_EQ(post_recv(qb, 1, to.all()), 0);
+    loopback->divide(5000);
+    ntbv_sge pieces[2] = {from.piece(0, 7000), from.piece(7000, 1000)};
+    pieces[1].key ^= 0x10000;
+    Work work(NTBV_SEND, 7);
+    work.wr.sge = pieces;
+    work.wr.n_sge = 2;
+    const ntbv_send_wr *bad;
+    ASSERT_EQ(ntbv_qp_post_send(qa, &work.wr, &bad), 0);
+    expect(a.cq, {{7, NTBV_LOC_PROT_ERR}});
+    EXPECT_TRUE(take(b.recv_cq).empty());
+    EXPECT_EQ(std::count(to.bytes.begin(), to.bytes.end(), 0), 8000);
+}
+
 TEST_F(Send, AReceiveThatIsTooShortIsAnErrorAtBothEnds)
 {
     connect(NTBV_RC);

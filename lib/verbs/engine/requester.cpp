@@ -165,7 +165,7 @@ bool Engine::may_start(Pair &pair, Request &request)
             return false;
     }
     // What goes in one message is looked up as it goes.
-    if ((!request.is_read() && request.bytes <= pair.link->payload) || readable(pair, request))
+    if ((!request.is_read() && request.bytes <= pair.link->undivided) || readable(pair, request))
         return true;
     halt(pair, request, NTBV_LOC_PROT_ERR);
     return false;
@@ -196,7 +196,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
     auto &send = pair.send;
     Link &link = *pair.link;
     const std::uint32_t offset = send.offset;
-    const std::uint32_t bytes = std::min(request.bytes - offset, link.payload);
+    const std::uint32_t bytes = bytes_of_piece(link, request.bytes - offset);
     const bool last = offset + bytes == request.bytes;
     std::byte *message = link.port->reserve(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (!message)

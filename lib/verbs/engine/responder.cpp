@@ -134,7 +134,7 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
 {
     auto &receive = pair.receive;
     Link &link = *pair.link;
-    const std::uint32_t bytes = std::min(answer.total - answer.offset, link.payload);
+    const std::uint32_t bytes = bytes_of_piece(link, answer.total - answer.offset);
     const bool last = answer.offset + bytes == answer.total;
     const std::byte *from = nullptr;
     if (!answer.atomic && answer.total != 0) {

@@ -30,6 +30,9 @@ constexpr std::size_t lines_fetched = 16;
 // Of a burst of short ones, so that the peer begins with the first of them.
 constexpr std::size_t shown_at_once = 1024;
 
+// Of a ring, in front of its end: for less, nothing is divided.
+constexpr std::size_t least_part = 2048;
+
 constexpr std::size_t footprint(std::uint32_t bytes)
 {
     return (sizeof(Prefix) + bytes + line - 1) & ~(line - 1);
@@ -70,6 +73,7 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     port->next_ = port->in_;
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
     port->out_ = port->memory_.get();
+    port->stores_.set_lap(info.ring_bytes);
     port->word_ = ntbclient_word(conn);
     port->conn_ = conn;
     return port;
@@ -93,6 +97,16 @@ std::byte *Connection::reserve(std::uint32_t bytes)
     return message + sizeof(Prefix);
 }
 
+// A message that does not lie in one piece is copied once more by who receives it: what is long
+// ends where the ring does.
+std::uint32_t Connection::suitable(std::uint32_t bytes)
+{
+    const std::size_t wanted = footprint(bytes);
+    if (!make_room(bytes) || wanted <= run_ || find_place(wanted) || run_ < least_part)
+        return bytes;
+    return static_cast<std::uint32_t>(run_ & ~(line - 1)) - std::uint32_t{sizeof(Prefix)};
+}
+
 bool Connection::make_room(std::uint32_t bytes)
 {
     const std::size_t wanted = footprint(bytes);
@@ -104,7 +118,11 @@ bool Connection::make_room(std::uint32_t bytes)
         publish(); // what is kept takes room as well
         room_ = ntbclient_writable(conn_);
     }
-    return room_ >= wanted;
+    if (room_ >= wanted)
+        return true;
+    if (wanted > Stores::least)
+        stores_.is_full();
+    return false;
 }
 
 // What does not go any more is lost with the connection, as receive() will find. A short message is
@@ -130,12 +148,34 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
         kept_ += whole;
         return;
     }
+    if (put_long(head, parts, n, whole))
+        return;
     static constexpr std::byte zeroes[line] = {};
     iovec places[max_parts + 2] = {{out_, kept_ + head}};
     std::copy_n(parts, n, places + 1);
     places[n + 1] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
     const std::size_t sent = std::exchange(kept_, 0) + whole;
     note_sent(ntbclient_sendv(conn_, places, n + 2, 0), sent);
+}
+
+// Where it will lie in the ring, if that is one piece. @param head  bytes in front of the parts
+bool Connection::put_long(std::size_t head, const iovec *parts, int n, std::size_t whole)
+{
+    const std::size_t sent = kept_ + whole;
+    if (sent > run_ && !find_place(sent))
+        return false;
+    std::byte *to = place_;
+    std::memset(to + sent - line, 0, line);
+    std::memcpy(to, out_, kept_ + head);
+    to += kept_ + head;
+    for (int i = 0; i < n; ++i) {
+        stores_.copy(to, static_cast<const std::byte *>(parts[i].iov_base), parts[i].iov_len);
+        to += parts[i].iov_len;
+    }
+    stores_.settle();
+    kept_ = 0;
+    note_sent(ntbclient_placed(conn_, sent, 0), sent);
+    return true;
 }
 
 void Connection::publish()

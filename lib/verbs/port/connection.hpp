@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "port/port.hpp"
+#include "port/stores.hpp"
 
 struct ntbclient_conn;
 
@@ -27,6 +28,7 @@ public:
     ~Connection() override;
 
     std::uint32_t longest() const override { return longest_; }
+    std::uint32_t suitable(std::uint32_t bytes) override;
     std::byte *reserve(std::uint32_t bytes) override;
     void commit(std::uint32_t bytes, const iovec *parts, int n) override;
     void publish() override;
@@ -63,6 +65,7 @@ private:
     void collect();
     bool make_room(std::uint32_t bytes);
     bool find_place(std::size_t wanted);
+    bool put_long(std::size_t head, const iovec *parts, int n, std::size_t whole);
     void note_sent(ssize_t sent, std::size_t bytes);
 
     ntbclient_conn *conn_ = nullptr;
@@ -85,6 +88,7 @@ private:
     std::byte *in_ = nullptr;
     bool has_more_ = true;            // what was shown last was not all, or nothing was yet
     const std::byte *next_ = nullptr; // behind what was shown last: most often what comes next
+    Stores stores_;                   // of long messages
     std::vector<Order> orders_;
 };
 

@@ -2,6 +2,7 @@
 #ifndef NTB_VERBS_PORT_LOOPBACK_HPP
 #define NTB_VERBS_PORT_LOOPBACK_HPP
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,8 @@ public:
     void hold(int index, bool held) { ends_[index].hold(held); }
     /// That end finds no room.
     void set_full(int index, bool full) { ends_[index].full_.store(full); }
+    /// Long data are divided to messages of at most so many bytes.
+    void divide(std::uint32_t bytes) { divided_.store(bytes); }
     /// Nothing is granted any more.
     void grant_nothing() { grants_nothing_.store(true); }
     /// Both ends find the other one gone.
@@ -53,6 +56,10 @@ private:
     {
     public:
         std::uint32_t longest() const override { return loopback_->bytes_ / 8; }
+        std::uint32_t suitable(std::uint32_t bytes) override
+        {
+            return std::min(bytes, loopback_->divided_.load(std::memory_order_relaxed));
+        }
         std::byte *reserve(std::uint32_t bytes) override;
         void commit(std::uint32_t bytes, const iovec *parts, int n) override;
         void publish() override {} // commit() does
@@ -106,6 +113,7 @@ private:
     Ring rings_[2];
     End ends_[2];
     std::atomic<bool> dead_{false};
+    std::atomic<std::uint32_t> divided_{UINT32_MAX};
     std::atomic<bool> grants_nothing_{false};
     pthread_mutex_t grants_mutex_ = PTHREAD_MUTEX_INITIALIZER; // of what follows
     std::uint64_t next_grant_ = 1;

@@ -30,6 +30,11 @@ public:
     virtual ~Port() = default;
     /// Bytes of the longest message, the same at both ends.
     virtual std::uint32_t longest() const = 0;
+    /// Data of at most so many bytes are not divided but for longest().
+    static constexpr std::uint32_t undivided = 4096;
+    /// How many bytes the next message of data that can be divided had better have: at most
+    /// `bytes`, which are more than `undivided`, and more than a header.
+    virtual std::uint32_t suitable(std::uint32_t bytes) { return bytes; }
     /// Room for one message, aligned to 8, until commit(). NULL: full, or the peer is gone. The
     /// peer may see what is put there, and change it.
     virtual std::byte *reserve(std::uint32_t bytes) = 0;

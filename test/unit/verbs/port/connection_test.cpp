@@ -36,9 +36,9 @@ protected:
         ASSERT_EQ(ntbclient_wait(conns[0], NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
         ntbclient_listener_close(listener);
     }
-    void make_ports()
+    void make_ports(std::uint32_t ring = 32768)
     {
-        make();
+        make(ring);
         for (int i = 0; i < 2; i++) {
             ports[i] = Connection::create(conns[i]);
             ASSERT_NE(ports[i], nullptr);
@@ -245,6 +245,54 @@ TEST_F(Connections, PartsArriveAsOneMessage)
         EXPECT_EQ(memcmp(got.data + head, data.data(), bytes - head), 0);
         ports[1]->release();
     }
+}
+
+// No long message lies on both sides of the ring's end but where little is left of it, as it would
+// be copied once more.
+TEST_F(Connections, LongMessagesEndWhereTheRingDoes)
+{
+    constexpr std::uint32_t ring = 65536, line = 64, prefix = 8, head = 48;
+    make_ports(ring);
+    std::vector<std::uint8_t> data(ring);
+    for (std::size_t i = 0; i < data.size(); i++)
+        data[i] = static_cast<std::uint8_t>(i * 7 + (i >> 8));
+    std::uint32_t at = 0, divided = 0;
+    for (std::uint32_t i = 0; i < 3000; i++) {
+        const std::uint32_t wanted =
+            Port::undivided + 1 + i * 977 % (ports[0]->longest() - Port::undivided);
+        const std::uint32_t bytes = ports[0]->suitable(wanted);
+        ASSERT_LE(bytes, wanted);
+        ASSERT_GT(bytes, head);
+        const std::uint32_t whole = (bytes + prefix + line - 1) / line * line;
+        if (bytes != wanted) {
+            ASSERT_EQ(at + whole, ring);
+            divided++;
+        } else if (at + whole > ring) {
+            ASSERT_LT(ring - at, 2048u);
+        }
+        at = (at + whole) % ring;
+        std::byte *message = ports[0]->reserve(bytes);
+        ASSERT_NE(message, nullptr);
+        memset(message, static_cast<int>(i), head);
+        // From several places, some of which are short.
+        const std::uint32_t first = i % 3 == 0 ? bytes - head : i * 13 % (bytes - head);
+        const iovec parts[2] = {{data.data(), first}, {data.data() + first, bytes - head - first}};
+        ports[0]->commit(head, parts, i % 3 == 0 ? 1 : 2);
+        ports[0]->publish();
+        Port::Incoming got;
+        ASSERT_TRUE(ports[1]->receive(got));
+        ASSERT_EQ(got.bytes, bytes);
+        EXPECT_EQ(got.data[head - 1], static_cast<std::byte>(i));
+        ASSERT_EQ(memcmp(got.data + head, data.data(), bytes - head), 0);
+        ports[1]->release();
+        if (i % 5 == 0) { // and what is short, in turn
+            const std::uint32_t few = 8 + i % 300;
+            ASSERT_TRUE(put(*ports[0], few, i, i % 2 == 0));
+            expect_next(*ports[1], few, i);
+            at = (at + (few + prefix + line - 1) / line * line) % ring;
+        }
+    }
+    EXPECT_GT(divided, 100u);
 }
 
 // Short ones are seen together, at the end of a burst or once there are enough of them; a long one
