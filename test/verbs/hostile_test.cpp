@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that speaks the engine's protocol, and says what it likes: doc/verbs.md, section 5.
 #include <random>
+#include <string>
 
 #include <sys/mman.h>
 
@@ -286,6 +287,36 @@ TEST_F(Hostile, ARequestThatChangesOnItsWayIsRefused)
             h.bytes = 16;
         },
         NTBV_REM_INV_REQ_ERR);
+}
+
+// One of which a part has come is sent again from its beginning where the peer asks for all anew.
+// It is divided where the ring ends, which is elsewhere then.
+TEST_F(Hostile, ARequestThatComesAgainMayBeDividedElsewhere)
+{
+    greet();
+    ntbv_qp *qp = connected();
+    Header write = to(qp, Kind::Write, 0, 8, 0, 24);
+    write.key = memory.key;
+    write.address = memory.address();
+    const auto piece = [&](std::uint32_t offset, std::uint32_t bytes, std::uint16_t attempt,
+                           char with) {
+        write.offset = offset;
+        write.bytes = bytes;
+        write.attempt = attempt;
+        write.flags = offset + bytes == 24 ? flag::last : std::uint8_t{0};
+        say(write, std::string(bytes, with).data());
+    };
+    piece(0, 8, 0, 'a');
+    piece(8, 4, 0, 'a');
+    EXPECT_TRUE(heard().empty());
+    piece(0, 16, 1, 'b');
+    piece(16, 8, 1, 'c');
+    const std::vector<Header> answers = heard();
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(answers[0].kind, Kind::Ack);
+    EXPECT_EQ(std::string(memory.bytes.begin(), memory.bytes.begin() + 24),
+              "bbbbbbbbbbbbbbbbcccccccc");
+    EXPECT_EQ(state_of(qp), NTBV_RTS);
 }
 
 TEST_F(Hostile, AddressesThatWrapAreOutOfRange)

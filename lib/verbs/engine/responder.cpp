@@ -309,8 +309,8 @@ inline void Engine::take_piece(Pair &pair, const Header &header, const std::byte
             receive.skips = pair.type == NTBV_UC;
             return;
         }
-    } else if (header.offset < receive.offset) {
-        return; // of a request that is sent again from its beginning
+    } else if (header.offset == 0) {
+        receive.offset = 0; // sent again, and perhaps divided at other places
     }
     const Header &first = receive.header;
     if (header.offset != receive.offset || header.kind != first.kind ||
