@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dma/copy.hpp"
 
+#include "copy_past.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <iterator>
-
-#include <immintrin.h>
 
 namespace plx::twin
 {
@@ -90,22 +89,6 @@ copy_lines_avx2(uint8_t *to, const uint8_t *from, size_t bytes)
     return copy_lines<32>(to, from, bytes);
 }
 
-/// Past the caches. A fence has to order these stores before later ones.
-void copy_past(uint8_t *to, const uint8_t *from, size_t bytes)
-{
-    const size_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % line);
-    memcpy(to, from, head);
-    to += head;
-    from += head;
-    for (bytes -= head; bytes >= line; to += line, from += line, bytes -= line) {
-        __m128i part[line / sizeof(__m128i)];
-        memcpy(part, from, line);
-        for (size_t i = 0; i < std::size(part); i++)
-            _mm_stream_si128(reinterpret_cast<__m128i *>(to) + i, part[i]);
-    }
-    memcpy(to, from, bytes);
-}
-
 bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
 {
     const auto a = reinterpret_cast<uintptr_t>(to);
@@ -137,7 +120,7 @@ void DmaCopier::copy_step(uint8_t *to, const uint8_t *from, size_t bytes)
         settle(); // the fence belongs to the copies before: their time, not this one's
     const uint64_t begin = __builtin_ia32_rdtsc();
     if (past) {
-        copy_past(to, from, bytes);
+        ntb::copy_past(to, from, bytes);
         loose_ = true;
     } else {
         copy_large(to, from, bytes);
@@ -164,7 +147,7 @@ void DmaCopier::copy(uint8_t *to, const uint8_t *from, size_t bytes)
 void DmaCopier::settle()
 {
     if (loose_)
-        _mm_sfence();
+        ntb::settle_past();
     loose_ = false;
 }
 
