@@ -4,6 +4,7 @@
 #include <rte_version.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "build_info.hpp"
@@ -19,7 +20,7 @@ namespace app
 namespace
 {
 
-constexpr unsigned format_version = 4;
+constexpr unsigned format_version = 5;
 /// Of the offered rate: the last messages come a moment after their time.
 constexpr double least_met = 0.97;
 
@@ -96,6 +97,7 @@ void put_set_up(JsonText &json, const ResultPoint &p)
     json.member("offered_rate", p.offered_rate);
     json.member("copy", p.copied_by_dma ? "dma" : "cpu");
     json.member("copy_mode", p.copy_mode);
+    json.member("build", p.build);
     json.member("completion", p.completion);
     json.member("region", p.region);
     json.member("lcores", p.lcores);
@@ -180,8 +182,9 @@ void judge(ResultPoint &point)
     char text[160];
     point.disturbed.clear();
     if (point.cpu_share < least_cpu_share) {
+        // Down, so that it is below the bound that it has missed.
         std::snprintf(text, sizeof(text), "a polling thread had its CPU for %.0f %% of the time",
-                      point.cpu_share * 100);
+                      std::floor(point.cpu_share * 100 + 1e-9));
         point.disturbed = text;
     } else if (point.probe_before_ns > 0 && point.probe_after_ns > 0 &&
                !same_place(point.probe_before_ns, point.probe_after_ns)) {

@@ -34,6 +34,7 @@ struct ResultPoint {
     bool verified = false;   ///< CRC and sequence of every message
     bool copied_by_dma = false;
     std::string copy_mode = "auto";         ///< or cpu, dma: what the device was asked for
+    std::string build = "mbuf";             ///< or in-place: where what is sent is put together
     std::string completion = "received";    ///< or stored, done, reported: what counts as one
     std::string region = "none";            ///< direct or served, of one-sided operations
     uint64_t lcores = 1, server_lcores = 1; ///< that drove the queues

@@ -25,7 +25,7 @@ std::string csv_line(const ResultPoint &p)
     std::string line;
     for (const std::string &text :
          {p.mode, p.operation, p.device, p.mix, p.placement, p.completion, p.region, p.copy_mode,
-          std::string(p.copied_by_dma ? "dma" : "cpu")})
+          p.build, std::string(p.copied_by_dma ? "dma" : "cpu")})
         line += csv_quoted(text) + ",";
     for (const uint64_t number : {p.size, p.burst, p.in_flight, p.queues, p.lcores, p.repeat})
         line += std::to_string(number) + ",";
@@ -45,11 +45,12 @@ std::string csv_line(const ResultPoint &p)
 
 std::string to_csv(const Result &result)
 {
-    std::string text = "mode,operation,device,mix,placement,completion,region,copy_mode,copy,size,"
-                       "burst,in_flight,queues,lcores,repeat,"
-                       "offered_rate,messages_per_second,bytes_per_second,rtt_intended_p50_ns,"
-                       "rtt_intended_p99_ns,rtt_intended_p99_9_ns,rtt_mean_ns,rtt_p50_ns,"
-                       "rtt_p99_ns,rtt_p99_9_ns,rtt_max_ns,cpu_share,disturbed,complete\n";
+    std::string text =
+        "mode,operation,device,mix,placement,completion,region,copy_mode,build,copy,size,"
+        "burst,in_flight,queues,lcores,repeat,"
+        "offered_rate,messages_per_second,bytes_per_second,rtt_intended_p50_ns,"
+        "rtt_intended_p99_ns,rtt_intended_p99_9_ns,rtt_mean_ns,rtt_p50_ns,"
+        "rtt_p99_ns,rtt_p99_9_ns,rtt_max_ns,cpu_share,disturbed,complete\n";
     for (const ResultPoint &point : result.points)
         text += csv_line(point);
     return text;

@@ -38,7 +38,7 @@ def point(mode, operation=QUEUE, size=64, repeat=0):
     return {
         "mode": mode, "operation": name, "device": "raw_plx_ntb0", "size": size, "mix": "fixed",
         "burst": 32 if one_way else 1, "in_flight": 0 if one_way else 1, "queues": 1,
-        "offered_rate": 1000000 if mode == "load" else 0, "copy": "cpu", "copy_mode": "auto",
+        "offered_rate": 1000000 if mode == "load" else 0, "copy": "cpu", "copy_mode": "auto", "build": "mbuf",
         "completion": completion, "region": region, "lcores": 1, "server_lcores": 1, "pattern": "counter",
         "verified": False, "clock": "on", "repeat": repeat, "complete": True, "error": "",
         "rate_met": True, "cpu_share": 0.999, "disturbed": "", "seconds": 0.5,
@@ -56,7 +56,7 @@ def point(mode, operation=QUEUE, size=64, repeat=0):
 
 def result(points, skipped=()):
     return {
-        "format": "ntbmsg-result", "version": 4, "complete": True, "interrupted": False, "error": "",
+        "format": "ntbmsg-result", "version": 5, "complete": True, "interrupted": False, "error": "",
         "started": "2026-11-21T12:50:00Z", "seconds": 6.1,
         "program": {"name": "ntbmsg-pktgen", "commit": "cbaf2232bc29+", "compiler": "12.2.0",
                     "dpdk": "DPDK 22.11.11",

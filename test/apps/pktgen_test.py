@@ -57,6 +57,7 @@ def case_sweep(lab):
     lines = csv.read_text().splitlines()
     expect(len(lines) == len(keys) + 1, "lines of CSV")
     expect(len({line.count(",") for line in lines}) == 1, "columns of CSV")
+    expect({p["build"] for p in result["points"]} == {"mbuf"} and ",mbuf," in lines[1], "where it is built")
 
 
 def case_open_loop(lab):
@@ -123,6 +124,7 @@ def case_built_in_place(lab):
     for point in result["points"]:
         expect_good(point) # the far end's sum among it
         expect(point["bytes"] == point["messages"] * point["size"], "its size")
+        expect(point["build"] == "in-place", "how")
 
 
 def case_mixes(lab):

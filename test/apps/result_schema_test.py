@@ -24,7 +24,7 @@ def broken(result):
         return what, other
 
     point = result["points"][0]
-    yield change("another version", lambda r: r.update(version=5))
+    yield change("another version", lambda r: r.update(version=6))
     yield change("an unknown field", lambda r: r.update(surprise=1))
     yield change("a number as an option", lambda r: r["options"].update(size=8))
     yield change("a time in another form", lambda r: r.update(started="yesterday"))

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test/apps")]
 import example_result  # noqa: E402
 import result_schema_test  # noqa: E402
 import demo_hosts  # noqa: E402
-from ntb_report import changes, load, model, page  # noqa: E402
+from ntb_report import changes, load, model, page, plots  # noqa: E402
 
 EXAMPLE = example_result.of_queues()
 
@@ -303,7 +303,7 @@ class Files(unittest.TestCase):
         old = copy.deepcopy(EXAMPLE)
         old["version"] = 1
         for one in old["points"]:
-            for name in load.ADDED_IN_2 | load.ADDED_IN_3:
+            for name in ("build", *load.ADDED_IN_2, *load.ADDED_IN_3):
                 del one[name]
             del one["counters"]["served"]
             for flow in one["flows"]:
@@ -315,6 +315,22 @@ class Files(unittest.TestCase):
         new = load.load(path)
         self.assertEqual(new["points"][0]["completion"], "received")
         self.assertEqual(new["machine"]["cores"], EXAMPLE["machine"]["cores"])
+
+    def test_what_was_built_in_place_is_another_figure(self):
+        """Of each point since version 5, of the run before."""
+        ran = {point["build"] for point in load.load(self.write("now", EXAMPLE))["points"]}
+        self.assertEqual(ran, {"mbuf"})
+        old = copy.deepcopy(EXAMPLE)
+        old["version"] = 4
+        old["options"]["build"] = "in-place"
+        for one in old["points"]:
+            del one["build"]
+        read = load.load(self.write("old", old))
+        self.assertEqual({point["build"] for point in read["points"]}, {"in-place"})
+        built = model.build([load.load(self.write("now", EXAMPLE)), read])
+        names = [plots.line_name(figure, False) for figure in built.of_mode("rate")]
+        self.assertEqual(sum("built in place" in name for name in names) * 2, len(names), names)
+        self.assertGreater(len(names), 0)
 
     def write(self, name, content):
         path = self.folder / name
@@ -341,13 +357,13 @@ class Files(unittest.TestCase):
     def test_what_is_no_result_is_refused_in_one_line(self):
         whole = json.dumps(EXAMPLE).encode()
         contents = {"empty": b"", "binary": bytes(range(256)), "text": b"hello", "list": [], "number": b"1" * 5000,
-                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 5},
+                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 6},
                     "nan": whole.replace(b'"seconds": 6.1', b'"seconds": NaN'),
                     "deep": b"[" * 100000, "huge": whole.replace(b'"seconds": 6.1', b'"seconds": 1e300'),
                     "infinite": whole.replace(b'"seconds": 6.1', b'"seconds": 1e999')}
         for name, content in contents.items():
             self.refused(self.write(name, content))
-        self.assertIn("version 5", self.refused(self.folder / "newer"))
+        self.assertIn("version 6", self.refused(self.folder / "newer"))
         self.refused(self.folder / "missing")
         self.refused(self.folder)
 

@@ -43,7 +43,7 @@ def header(command, commit, cpus, options):
     now = datetime.datetime.now(datetime.timezone.utc)
     dpdk = first_line(["pkg-config", "--modversion", "libdpdk"])
     return {
-        "format": "ntbmsg-result", "version": 4, "complete": False, "interrupted": False, "error": "",
+        "format": "ntbmsg-result", "version": 5, "complete": False, "interrupted": False, "error": "",
         "started": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "seconds": 0,
         "program": {"name": "compare", "command": command, "commit": commit,
                     "compiler": first_line(["c++", "--version"]), "dpdk": f"DPDK {dpdk}" if dpdk else ""},
@@ -68,7 +68,7 @@ def point(peer, line, repeat, mode, count, latency):
     return {
         "mode": mode, "operation": peer.name, "device": "", "size": size, "mix": "fixed",
         "burst": 1 if mode == "latency" else max(1, min(32, 65536 // size)), "in_flight": 1 if mode == "latency" else 0,
-        "queues": 1, "offered_rate": 0, "copy": "cpu", "copy_mode": "cpu",
+        "queues": 1, "offered_rate": 0, "copy": "cpu", "copy_mode": "cpu", "build": "mbuf",
         "completion": "received", "region": "direct" if peer.kind == "put" else "none", "lcores": 1, "server_lcores": 1,
         "pattern": "every line read" if peer.read else "not read", "verified": False,
         "clock": "on" if latency else "off", "repeat": repeat, "complete": not trouble, "error": trouble,

@@ -72,12 +72,14 @@ def read(path):
 
 
 def brought_up(document):
-    """An older result as one of version 4: what was added, as it was then, or as far as it is known."""
-    points = document.get("points")
+    """An older result as one of version 5: what was added, as it was then, or as far as it is known."""
+    points, options = document.get("points"), document.get("options")
+    # Until version 4 it was said of the run alone.
+    build = {"build": options.get("build", "mbuf") if isinstance(options, dict) else "mbuf"}
     for point in points if isinstance(points, list) else ():
         if not isinstance(point, dict):
             continue
-        for name, value in (ADDED_IN_2 | ADDED_IN_3).items():
+        for name, value in (ADDED_IN_2 | ADDED_IN_3 | build).items():
             point.setdefault(name, value)
         flows, counters = point.get("flows"), point.get("counters")
         for flow in flows if isinstance(flows, list) else ():
@@ -89,7 +91,7 @@ def brought_up(document):
     cores = machine.get("cores") if isinstance(machine, dict) else None
     if isinstance(cores, dict) and "driver" in cores:
         cores["client"] = cores.pop("driver") # the client's name until version 3
-    document["version"] = 4
+    document["version"] = 5
     return document
 
 
@@ -98,9 +100,9 @@ def load(path):
     document = read(path)
     if not isinstance(document, dict) or document.get("format") != "ntbmsg-result":
         raise Unusable(f"{path}: not a result of ntbmsg")
-    if document.get("version") not in (1, 2, 3, 4):
-        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1 to 4")
-    if document["version"] < 4:
+    if document.get("version") not in (1, 2, 3, 4, 5):
+        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1 to 5")
+    if document["version"] < 5:
         document = brought_up(document)
     check(document, path)
     if len(document["points"]) > MOST_POINTS:

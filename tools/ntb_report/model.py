@@ -15,7 +15,7 @@ CLASSES = ("smt", "ccx", "other", "far", "remote", "same", "unknown")
 # How our own messages travel: drawn first and thicker beside other things.
 OURS = ("queue", "send", "port", "testpmd-port", "testpmd-port-zerocopy", "write", "write-imm", "read", "fetch-add",
         "compare-swap")
-SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "in_flight", "queues", "offered_rate", "copy", "copy_mode",
+SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "in_flight", "queues", "offered_rate", "copy", "copy_mode", "build",
           "completion", "region", "lcores", "server_lcores", "pattern", "verified", "clock")
 # Programs as they come: the operation of such a point is LOAD:WAY.
 WAYS = {"tcp": "TCP loopback", "unix": "AF_UNIX", "ring": "ntbmsg", "absent": "preload, no daemon", "loopback": "loopback",

@@ -50,6 +50,8 @@ def line_name(figure, several_commits):
         words.append(f"{figure.in_flight} in flight")
     if figure.copy == "dma":
         words.append("DMA")
+    if figure.build == "in-place":
+        words.append("built in place")
     if figure.pattern == "not read":
         words.append("not read")
     if several_commits and figure.operation != model.LIMIT:

@@ -37,8 +37,9 @@ std::string latency_line(const app::ResultPoint &p, const app::Latency *l, const
     const app::Latency none;
     const app::Latency &t = timed ? *l : none;
     // Of writes it matters when they count as complete.
-    const std::string what =
-        p.operation == "write" ? p.operation + " " + p.completion : p.operation;
+    const std::string what = p.operation == "write"  ? p.operation + " " + p.completion
+                             : p.build == "in-place" ? p.operation + ", built"
+                                                     : p.operation;
     return format({mode.c_str(), what.c_str(), std::to_string(p.size).c_str(),
                    std::to_string(p.burst).c_str(), std::to_string(p.in_flight).c_str(),
                    std::to_string(p.queues).c_str(),

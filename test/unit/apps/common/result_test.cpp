@@ -44,6 +44,12 @@ TEST(Result, APointWhosePollerLackedItsCpuIsMarked)
     app::judge(point);
     EXPECT_EQ(point.disturbed, "a polling thread had its CPU for 71 % of the time");
     EXPECT_TRUE(point.complete) << "what there was is right";
+    point.cpu_share = 0.968;
+    app::judge(point);
+    EXPECT_EQ(point.disturbed, "a polling thread had its CPU for 96 % of the time")
+        << "97 would be enough";
+    point.cpu_share = 0.71;
+    app::judge(point);
     app::Result result;
     result.points = {point};
     EXPECT_NE(app::to_json(result).find("\"disturbed\": \"a polling thread"), std::string::npos);
