@@ -40,7 +40,8 @@ struct Link {
     bool orphan : 1;   ///< the number is closed, the file open
     bool asks_out : 1; ///< of the shadow
     bool has_bell : 1; ///< the bell's entry is this link's
-    bool changed : 1;  ///< by the program, since the set was shared over a fork
+    /// The set's fork before the program's last change, 0: none. A child of a later one knows it.
+    std::uint32_t changed_after;
 };
 
 /// The registrations of a set: by index, by number, and those to look at; all others are armed, or

@@ -254,7 +254,7 @@ void Set::modify(Link &link, const epoll_event &event)
     link.data = event.data.u64;
     link.off = false;
     link.fresh = true;
-    link.changed = true;
+    link.changed_after = forks_now_;
     link.signs = 0;
     links_.heat(link);
 }
@@ -343,7 +343,7 @@ int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
         rouse(*link);
         links_.cool(*link);
         link->removed = true;
-        link->changed = true;
+        link->changed_after = forks_now_;
         return 0;
     default:
         return -EINVAL;

@@ -179,6 +179,7 @@ private:
     void wake_others();
     void leave_rings();
     bool is_alone() const;
+    bool is_unknown_change(const Link &link) const;
     bool is_given(const Link &link) const;
     bool is_used_by_others() const;
     bool is_member(int fd, bool unknown);
@@ -249,6 +250,11 @@ private:
     std::atomic<bool> inherited_ = false;
     std::atomic<bool> native_ = false; ///< several processes use it: members are the kernel's
     bool had_entries_ = false;         ///< shared_, at the fork
+    /// Of the process that uses the set, before a second one does. In a child the number of the
+    /// fork that it, or an ancestor that has not used the set, has come from.
+    std::uint32_t forks_ = 0;
+    std::uint32_t forks_now_ = 0; ///< what changes are marked with
+    static constexpr std::uint32_t in_no_child = ~std::uint32_t{0};
 };
 
 } // namespace ntb::socket

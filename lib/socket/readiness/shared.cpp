@@ -34,7 +34,9 @@ std::int32_t own_pid()
 /// In memory that they share.
 struct Set::Sharing {
     Holders holders;
-    std::atomic<bool> is_used;           ///< by one that has inherited it, while others have it
+    /// By one that has inherited it, while others have it: the fork that the first one has come
+    /// from. 0: by none.
+    std::atomic<std::uint32_t> user;
     std::atomic<std::uint32_t> sleepers; ///< in processes that may not know of that
 };
 
@@ -49,8 +51,6 @@ void Set::before_fork()
         if (memory == nullptr)
             return;
         make_secret(); // both may make entries later
-        for (std::uint32_t i = 0; i < links_.made(); i++)
-            links_.at(i)->changed = false;
         auto *made = new (memory) Sharing();
         sharing_ = made;
         if (shared_)
@@ -59,6 +59,8 @@ void Set::before_fork()
         if (attended_here_ >= 0)
             kernel_control(EPOLL_CTL_MOD, attended_here_, EPOLLIN | EPOLLET, secret_ | Attended);
     }
+    if (!inherited_ && !native_)
+        forks_now_ = ++forks_;
     Sharing *sharing = sharing_;
     sharing->holders.add(own_pid());
     sharing->holders.expect();
@@ -74,6 +76,7 @@ void Set::after_fork_in_child()
 {
     new (&lock_) Lock;
     inherited_ = true;
+    forks_now_ = in_no_child;
     sleepers_.store((native_ ? 1u : 0u) | (sharing_ != nullptr ? sleepers_counted : 0u),
                     std::memory_order_relaxed);
     if (Sharing *sharing = sharing_; sharing != nullptr) {
@@ -85,7 +88,7 @@ void Set::after_fork_in_child()
         shared_.exchange(true); // the parent may make some, so the kernel's wait is not all
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link *link = links_.at(i);
-        link->changed = false;
+        link->changed_after = 0;
         if (!link->used || link->source == nullptr)
             continue;
         link->armed = false; // that was the parent
@@ -121,7 +124,7 @@ void Set::look_at_others(bool adds)
         return;
     }
     if (!was_inherited && (native_.load(std::memory_order_relaxed) || sharing == nullptr ||
-                           !sharing->is_used.load(std::memory_order_seq_cst)))
+                           sharing->user.load(std::memory_order_seq_cst) == 0))
         return;
     {
         const Locked locked(lock_);
@@ -149,8 +152,9 @@ void Set::begin_use()
         return;
     }
     enter_ready();
+    std::uint32_t none = 0;
     if (Sharing *sharing = sharing_; sharing != nullptr)
-        sharing->is_used.store(true, std::memory_order_seq_cst);
+        sharing->user.compare_exchange_strong(none, forks_, std::memory_order_seq_cst);
     if (!native_)
         go_native();
 }
@@ -181,6 +185,7 @@ void Set::attend_no_more()
 void Set::go_native()
 {
     native_ = true;
+    forks_now_ = in_no_child;
     // As if one slept in it: no thread looks for long before the kernel's call.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     attend_no_more();
@@ -189,8 +194,9 @@ void Set::go_native()
         if (!link.used || link.source == nullptr || link.orphan)
             continue;
         KernelEntry entry;
-        if (link.removed ? link.changed
-                         : !link.changed && find_entry(epoll_, link.fd, &entry) == Found::Nothing)
+        const bool is_own = is_unknown_change(link);
+        if (link.removed ? is_own
+                         : !is_own && find_entry(epoll_, link.fd, &entry) == Found::Nothing)
             release(link); // by this process, or by another one
     }
     leave_rings();
@@ -199,12 +205,15 @@ void Set::go_native()
 /// Under the lock.
 void Set::become_sole()
 {
+    forks_now_ = forks_;
+    for (std::uint32_t i = 0; i < links_.made(); i++)
+        links_.at(i)->changed_after = 0; // there is no child
     if (!native_)
         return;
     native_ = false;
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     if (Sharing *sharing = sharing_; sharing != nullptr)
-        sharing->is_used.store(false, std::memory_order_seq_cst);
+        sharing->user.store(0, std::memory_order_seq_cst);
 }
 
 /// Under the lock. Until its ring is over a member is looked at as ever, and now and then.
@@ -227,11 +236,20 @@ void Set::leave_rings()
                            std::memory_order_relaxed);
 }
 
+/// A change of this process since the fork that the first user has come from: that one did not know
+/// of it when it gave the entries to the kernel.
+bool Set::is_unknown_change(const Link &link) const
+{
+    const Sharing *sharing = sharing_;
+    return link.changed_after != 0 &&
+           (sharing == nullptr || link.changed_after >= sharing->user.load());
+}
+
 /// Whether the kernel's entry is the program's already: another process has made it so.
 bool Set::is_given(const Link &link) const
 {
     KernelEntry entry;
-    return !link.changed && find_entry(epoll_, link.fd, &entry) == Found::Member &&
+    return !is_unknown_change(link) && find_entry(epoll_, link.fd, &entry) == Found::Member &&
            !is_ours(entry.data);
 }
 
@@ -295,7 +313,7 @@ void Set::end_counted_sleep()
 bool Set::is_used_by_others() const
 {
     const Sharing *sharing = sharing_;
-    return sharing != nullptr && sharing->is_used.load(std::memory_order_seq_cst);
+    return sharing != nullptr && sharing->user.load(std::memory_order_seq_cst) != 0;
 }
 
 /// The kernel's sleep, where others may begin to use the set. @retval false they have
@@ -303,7 +321,7 @@ bool Set::begin_shared_sleep(Sharing &sharing)
 {
     sharing.sleepers.fetch_add(1, std::memory_order_seq_cst);
     // Who begins to use it and then counts sleepers finds this one, or is found.
-    if (!sharing.is_used.load(std::memory_order_seq_cst))
+    if (sharing.user.load(std::memory_order_seq_cst) == 0)
         return true;
     end_shared_sleep(sharing);
     return false;

@@ -336,6 +336,55 @@ static void case_forked_set_daemon(void)
     see("daemon", read(pipes[0], &byte, 1));
 }
 
+// The parent changes a member between two forks. The first child, which does not know of that, has
+// taken it as it was, or is gone; and the second one changes it again, or not.
+static void change_between_forks(int first_uses, int second_changes)
+{
+    int start[2];
+    char byte = 0;
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 13};
+    begin();
+    MUST(pipe(start));
+    const pid_t first = begin_child();
+    if (first == 0) {
+        MUST(read(start[0], &byte, 1));
+        if (first_uses)
+            MUST(epoll_wait(set, &event, 1, 0));
+        _exit(0);
+    }
+    if (!first_uses) {
+        MUST(write(start[1], "x", 1));
+        await_child(first);
+    }
+    MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
+    const pid_t second = begin_child();
+    if (second == 0) {
+        if (first_uses) {
+            MUST(write(start[1], "x", 1));
+            while (kill(first, 0) == 0)
+                pause_for(1);
+        }
+        event.data.u64 = 12;
+        if (second_changes)
+            MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
+        _exit(0);
+    }
+    if (first_uses)
+        await_child(first);
+    await_child(second);
+    wait_and_hear("changed");
+    MUST(close(set));
+    MUST(close(ends[0]));
+    MUST(close(ends[1]));
+}
+
+static void case_forked_set_changed_between(void)
+{
+    change_between_forks(0, 1);
+    change_between_forks(0, 0);
+    change_between_forks(1, 0);
+}
+
 // A thread of the parent sleeps in the set while the child begins to use it.
 static void case_forked_set_sleeper(void)
 {
@@ -523,6 +572,7 @@ const struct trap forked_sets_traps[] = {
     {"forked_set_closed", case_forked_set_closed},
     {"forked_set_del", case_forked_set_del},
     {"forked_set_changed", case_forked_set_changed},
+    {"forked_set_changed_between", case_forked_set_changed_between},
     {"forked_set_added", case_forked_set_added},
     {"forked_set_sleeper", case_forked_set_sleeper},
     {"forked_set_idle", case_forked_set_idle},
