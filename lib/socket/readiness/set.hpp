@@ -183,6 +183,8 @@ private:
     bool is_given(const Link &link) const;
     bool is_used_by_others() const;
     bool is_member(int fd, bool unknown);
+    bool has_bell(int fd);
+    static bool has_gone_back(Source &source, bool waits);
     int control_native(int op, int fd, Source *source, epoll_event *event);
     static bool begin_shared_sleep(Sharing &sharing);
     static void end_shared_sleep(Sharing &sharing);

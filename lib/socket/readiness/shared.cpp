@@ -37,6 +37,7 @@ struct Set::Sharing {
     /// By one that has inherited it, while others have it: the fork that the first one has come
     /// from. 0: by none.
     std::atomic<std::uint32_t> user;
+    std::atomic<bool> has_entries;       ///< all processes expect entries of ours
     std::atomic<std::uint32_t> sleepers; ///< in processes that may not know of that
 };
 
@@ -253,19 +254,35 @@ bool Set::is_given(const Link &link) const
            !is_ours(entry.data);
 }
 
+/// Whether the kernel's entry of a member is not the program's yet.
+bool Set::has_bell(int fd)
+{
+    const Locked locked(lock_);
+    const Link *link = links_.find(fd);
+    return link != nullptr && link->source != nullptr && link->has_bell;
+}
+
+/// @param waits  as other processes see nothing of what comes by its ring. Not while there are
+///               bytes, which only the program can take
+bool Set::has_gone_back(Source &source, bool waits)
+{
+    for (int i = 0; !source.go_back(); i++) {
+        if (!waits || i == longest_leave_ms || (source.look(EPOLLIN) & EPOLLIN) != 0)
+            return false;
+        pause_a_moment();
+    }
+    return true;
+}
+
 /// epoll_ctl() in a set that is the kernel's.
 int Set::control_native(int op, int fd, Source *source, epoll_event *event)
 {
-    for (int i = 0; i < longest_leave_ms && source != nullptr && op != EPOLL_CTL_DEL; i++) {
-        if (source->go_back())
-            source = nullptr;
-        else
-            pause_a_moment();
-    }
+    if (source != nullptr && op != EPOLL_CTL_DEL &&
+        has_gone_back(*source, op == EPOLL_CTL_ADD || has_bell(fd)))
+        source = nullptr;
     const Locked locked(lock_);
     Link *link = links_.find(fd);
-    if (link != nullptr && link->source != nullptr &&
-        (source == nullptr || op == EPOLL_CTL_DEL || link->removed)) {
+    if (link != nullptr && link->source != nullptr) {
         if (link->removed)
             release(*link);
         else
@@ -277,11 +294,16 @@ int Set::control_native(int op, int fd, Source *source, epoll_event *event)
         link->source != nullptr)
         return done;
     // What the ring still has is shown here, beside the kernel's entry.
+    prepare();
     link->source = source;
     link->fresh = true;
     link->has_bell = false;
     shared_bells_++;
     leave_rings();
+    // Threads that sleep since before look at no ring. Where a process may have no entries of ours
+    // its program would be handed this one.
+    if (Sharing *sharing = sharing_; sharing != nullptr && sharing->has_entries.load())
+        wake();
     return done;
 }
 
@@ -298,6 +320,7 @@ bool Set::is_member(int fd, bool unknown)
 /// kernel reports is the program's. Under the lock.
 void Set::count_sleepers(Sharing &sharing)
 {
+    sharing.has_entries = true; // those of children do from the first on
     const std::uint32_t before = sleepers_.fetch_or(sleepers_counted, std::memory_order_seq_cst);
     if ((before & sleepers_counted) == 0)
         sharing.sleepers.fetch_add(before, std::memory_order_seq_cst);

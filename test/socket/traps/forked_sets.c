@@ -520,6 +520,77 @@ static void case_forked_set_unread(void)
     wait_and_hear("after");
 }
 
+static void change_in_time(const char *what, int op, int fd, uint32_t events, uint64_t data)
+{
+    struct epoll_event event = {.events = events, .data.u64 = data};
+    const double began = seconds();
+    see(what, epoll_ctl(set, op, fd, &event));
+    if (seconds() - began > 0.3)
+        puts("late");
+}
+
+static void *sleep_a_while(void *found)
+{
+    struct epoll_event event = {0};
+    const int count = epoll_wait(set, &event, 1, 2000);
+    *(int *)found = count == 1 ? (int)event.data.u64 : -1;
+    return NULL;
+}
+
+// In a set that several processes use, members of which bytes are unread are added and changed
+// without a delay, and a thread that sleeps there hears of them.
+static void case_forked_set_added_unread(void)
+{
+    int others[2], found = 0;
+    pthread_t sleeper;
+    struct epoll_event event = {0};
+    begin();
+    connect_pair(others);
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(epoll_wait(set, &event, 1, 0));
+        _exit(0);
+    }
+    // It lives on, as far as the set knows.
+    pause_for(50);
+    say(ends[0], "old");
+    say(others[0], "new");
+    change_in_time("modify", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLOUT, 8);
+    change_in_time("modify", EPOLL_CTL_MOD, ends[1], EPOLLIN, 7);
+    see("old", epoll_wait(set, &event, 1, 1000));
+    hear(ends[1]);
+    MUST(-pthread_create(&sleeper, NULL, sleep_a_while, &found));
+    pause_for(100);
+    change_in_time("add", EPOLL_CTL_ADD, others[1], EPOLLIN, 9);
+    MUST(-pthread_join(sleeper, NULL));
+    see("sleeper", found);
+    change_in_time("modify", EPOLL_CTL_MOD, others[1], EPOLLIN | EPOLLOUT, 9);
+    change_in_time("modify", EPOLL_CTL_MOD, others[1], EPOLLIN, 9);
+    hear(others[1]);
+    wait_and_hear("after");
+    await_child(child);
+}
+
+// The same, where the set had no member that could be one of ours.
+static void case_forked_set_added_unread_first(void)
+{
+    struct epoll_event event = {0};
+    connect_pair(ends);
+    set = make_set();
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(epoll_wait(set, &event, 1, 0));
+        _exit(0);
+    }
+    pause_for(50);
+    say(ends[0], "new");
+    change_in_time("add", EPOLL_CTL_ADD, ends[1], EPOLLIN, 9);
+    see("new", epoll_wait(set, &event, 1, 1000));
+    hear(ends[1]);
+    wait_and_hear("after");
+    await_child(child);
+}
+
 // Servers whose processes have one set, and the first one goes. Each answers what it gets.
 static void serve(int one)
 {
@@ -579,6 +650,8 @@ const struct trap forked_sets_traps[] = {
     {"forked_set_asleep", case_forked_set_asleep},
     {"forked_set_asleep_empty", case_forked_set_asleep_empty},
     {"forked_set_unread", case_forked_set_unread},
+    {"forked_set_added_unread", case_forked_set_added_unread},
+    {"forked_set_added_unread_first", case_forked_set_added_unread_first},
     {"forked_set_daemon", case_forked_set_daemon},
     {"forked_set_workers", case_forked_set_workers},
     {NULL, NULL},
