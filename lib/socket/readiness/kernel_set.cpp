@@ -162,43 +162,70 @@ bool read_entry(const char *line, KernelEntry *entry)
 }
 } // namespace
 
-Found find_entry(int epoll, int fd, KernelEntry *entry)
+namespace
 {
-    struct stat status;
-    if (kernel::call(SYS_fstat, fd, &status) < 0)
-        return Found::Unsure;
+/// @param visit  of a line. @retval false of it: no more
+/// @retval false the list cannot be read
+template <typename Visit>
+bool read_list(int epoll, Visit visit)
+{
     const int file = open_list(epoll);
     if (file < 0)
-        return Found::Unsure;
-    const Wanted wanted(fd, status);
-    char line[160];
+        return false;
+    char line[160], bytes[4096];
     std::size_t length = 0;
-    Found found = Found::Nothing;
-    bool is_certain = false;
-    while (!is_certain) {
-        char bytes[1024];
-        const long n = kernel::call(SYS_read, file, bytes, sizeof bytes);
-        if (n < 0)
-            found = Found::Unsure;
-        if (n <= 0)
-            break;
-        for (long i = 0; i < n && !is_certain; i++) {
+    bool goes_on = true;
+    long n = 1;
+    while (goes_on && (n = kernel::call(SYS_read, file, bytes, sizeof bytes)) > 0) {
+        for (long i = 0; i < n && goes_on; i++) {
             if (length < sizeof line - 1)
                 line[length++] = bytes[i];
             if (bytes[i] != '\n')
                 continue;
             line[length] = 0;
             length = 0;
-            const Match match = wanted.match(line);
-            if (match == Match::None)
-                continue;
-            is_certain = match == Match::File;
-            const bool is_second = found != Found::Nothing && !is_certain;
-            found = read_entry(line, entry) && !is_second ? Found::Member : Found::Unsure;
+            goes_on = visit(line);
         }
     }
     kernel::call(SYS_close, file);
-    return found;
+    return n >= 0;
+}
+} // namespace
+
+Found find_entry(int epoll, int fd, KernelEntry *entry)
+{
+    struct stat status;
+    if (kernel::call(SYS_fstat, fd, &status) < 0)
+        return Found::Unsure;
+    const Wanted wanted(fd, status);
+    Found found = Found::Nothing;
+    const bool is_read = read_list(epoll, [&](const char *line) {
+        const Match match = wanted.match(line);
+        if (match == Match::None)
+            return true;
+        const bool is_certain = match == Match::File;
+        const bool is_second = found != Found::Nothing && !is_certain;
+        found = read_entry(line, entry) && !is_second ? Found::Member : Found::Unsure;
+        return !is_certain;
+    });
+    return is_read ? found : Found::Unsure;
+}
+
+bool list_entries(int epoll, Entries &entries)
+{
+    return read_list(epoll, [&entries](const char *line) {
+        std::uint64_t number = 0;
+        if (!number_behind(line, "tfd:", 10, number) || !entries.wants(static_cast<int>(number)))
+            return true;
+        struct stat status;
+        const int fd = static_cast<int>(number);
+        KernelEntry entry;
+        if (kernel::call(SYS_fstat, fd, &status) < 0)
+            entries.take(fd, nullptr);
+        else if (Wanted(fd, status).match(line) != Match::None)
+            entries.take(fd, read_entry(line, &entry) ? &entry : nullptr);
+        return true;
+    });
 }
 
 bool can_find_entries(int epoll)

@@ -36,6 +36,21 @@ enum class Found { Member, Nothing, Unsure };
 
 /// @retval Found::Unsure the list cannot be read, or does not say which file the number was of
 Found find_entry(int epoll, int fd, KernelEntry *entry);
+
+/// Who is told the members that the list has.
+class Entries
+{
+public:
+    virtual bool wants(int fd) = 0;
+    /// @param entry  NULL: not certain. Twice for a number: it is not certain which one it stands
+    /// for
+    virtual void take(int fd, const KernelEntry *entry) = 0;
+
+protected:
+    ~Entries() = default;
+};
+/// As find_entry() for all members, by one look. @retval false the list cannot be read
+bool list_entries(int epoll, Entries &entries);
 /// Whether the list can be read.
 bool can_find_entries(int epoll);
 /// Whether the kernel has reported a one-shot member, which is off since.

@@ -40,6 +40,8 @@ struct Link {
     bool orphan : 1;   ///< the number is closed, the file open
     bool asks_out : 1; ///< of the shadow
     bool has_bell : 1; ///< the bell's entry is this link's
+    bool listed : 1;   ///< the kernel has or may have it, when last asked for all
+    bool given : 1;    ///< and its entry is the program's
     /// The set's fork before the program's last change, 0: none. A child of a later one knows it.
     std::uint32_t changed_after;
 };

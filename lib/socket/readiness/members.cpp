@@ -438,6 +438,7 @@ void Set::closed(int fd, Source *source, bool last_here)
     Link *link = links_.find(fd);
     if (native_ && link != nullptr && link->source == source && source != nullptr &&
         !link->removed) {
+        forget_list();
         restore(*link); // others may have it open
         link = links_.find(fd);
     }
@@ -465,6 +466,7 @@ void Set::left(int fd, const Source *source)
     Link *link = links_.find(fd);
     if (link == nullptr || source == nullptr || link->source != source)
         return;
+    forget_list();
     if (inherited_)
         release(*link);
     else

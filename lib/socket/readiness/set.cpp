@@ -230,8 +230,10 @@ void Set::look_after_doubts()
 {
     const Locked locked(lock_);
     doubts_until_ns_.store(0, std::memory_order_relaxed);
-    if (native_)
+    if (native_) {
+        forget_list();
         return leave_rings();
+    }
     for (std::uint32_t i = 0; i < links_.made(); i++)
         if (Link &link = *links_.at(i); is_in_doubt(link)) {
             rouse(link);

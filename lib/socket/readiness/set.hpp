@@ -180,7 +180,10 @@ private:
     void leave_rings();
     bool is_alone() const;
     bool is_unknown_change(const Link &link) const;
-    bool is_given(const Link &link) const;
+    bool is_given(const Link &link);
+    class Given;
+    void list_members();
+    void forget_list() { listed_by_ = calls_.load(std::memory_order_relaxed) - 1; }
     bool is_used_by_others() const;
     bool is_member(int fd, bool unknown);
     bool has_bell(int fd);
@@ -256,6 +259,8 @@ private:
     /// fork that it, or an ancestor that has not used the set, has come from.
     std::uint32_t forks_ = 0;
     std::uint32_t forks_now_ = 0; ///< what changes are marked with
+    /// The call that has last asked the kernel for all members: no other one goes by the answer.
+    std::uint32_t listed_by_ = ~std::uint32_t{0};
     static constexpr std::uint32_t in_no_child = ~std::uint32_t{0};
 };
 

@@ -190,14 +190,13 @@ void Set::go_native()
     // As if one slept in it: no thread looks for long before the kernel's call.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     attend_no_more();
+    list_members();
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link &link = *links_.at(i);
         if (!link.used || link.source == nullptr || link.orphan)
             continue;
-        KernelEntry entry;
         const bool is_own = is_unknown_change(link);
-        if (link.removed ? is_own
-                         : !is_own && find_entry(epoll_, link.fd, &entry) == Found::Nothing)
+        if (link.removed ? is_own : !is_own && !link.listed)
             release(link); // by this process, or by another one
     }
     leave_rings();
@@ -246,12 +245,53 @@ bool Set::is_unknown_change(const Link &link) const
            (sharing == nullptr || link.changed_after >= sharing->user.load());
 }
 
-/// Whether the kernel's entry is the program's already: another process has made it so.
-bool Set::is_given(const Link &link) const
+/// Marks what the kernel has of the members.
+class Set::Given : public Entries
 {
-    KernelEntry entry;
-    return !is_unknown_change(link) && find_entry(epoll_, link.fd, &entry) == Found::Member &&
-           !is_ours(entry.data);
+public:
+    explicit Given(Set &set) : set_(set) {}
+    bool wants(int fd) override
+    {
+        link_ = set_.links_.find(fd);
+        return link_ != nullptr;
+    }
+    void take(int /*fd*/, const KernelEntry *entry) override
+    {
+        link_->given = entry != nullptr && !link_->listed && !set_.is_ours(entry->data);
+        link_->listed = true;
+        if (!link_->given || link_->source == nullptr || set_.is_unknown_change(*link_))
+            return;
+        // What the ring still has is shown as another process has said.
+        link_->events = entry->events;
+        link_->data = entry->data;
+        link_->off = entry->is_off();
+    }
+
+private:
+    Set &set_;
+    Link *link_ = nullptr;
+};
+
+/// Once for all of them, as each look takes as long as there are members.
+void Set::list_members()
+{
+    for (std::uint32_t i = 0; i < links_.made(); i++)
+        links_.at(i)->listed = links_.at(i)->given = false;
+    Given given(*this);
+    const bool is_read = list_entries(epoll_, given);
+    for (std::uint32_t i = 0; i < links_.made() && !is_read; i++)
+        links_.at(i)->listed = true;
+    listed_by_ = calls_.load(std::memory_order_relaxed);
+}
+
+/// Whether the kernel's entry is the program's already: another process has made it so.
+bool Set::is_given(const Link &link)
+{
+    if (is_unknown_change(link))
+        return false;
+    if (listed_by_ != calls_.load(std::memory_order_relaxed))
+        list_members();
+    return link.given;
 }
 
 /// Whether the kernel's entry of a member is not the program's yet.
@@ -281,6 +321,7 @@ int Set::control_native(int op, int fd, Source *source, epoll_event *event)
         has_gone_back(*source, op == EPOLL_CTL_ADD || has_bell(fd)))
         source = nullptr;
     const Locked locked(lock_);
+    forget_list();
     Link *link = links_.find(fd);
     if (link != nullptr && link->source != nullptr) {
         if (link->removed)
@@ -299,6 +340,7 @@ int Set::control_native(int op, int fd, Source *source, epoll_event *event)
     link->fresh = true;
     link->has_bell = false;
     shared_bells_++;
+    forget_list();
     leave_rings();
     // Threads that sleep since before look at no ring. Where a process may have no entries of ours
     // its program would be handed this one.

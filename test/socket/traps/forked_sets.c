@@ -2,6 +2,7 @@
 // Sets that a child has inherited. The kernel has one for both.
 #include "traps.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -520,6 +521,69 @@ static void case_forked_set_unread(void)
     wait_and_hear("after");
 }
 
+// And a child that changes such a member, and is gone, has said what is reported of it.
+static void case_forked_set_changed_unread(void)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 12};
+    begin();
+    say(ends[0], "unread");
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
+        _exit(0);
+    }
+    await_child(child);
+    see("wait", epoll_wait(set, &event, 1, 1000));
+    printf("data %d\n", (int)event.data.u64);
+    hear(ends[1]);
+    wait_and_hear("after");
+}
+
+// Calls of read() of this process.
+static long count_reads(void)
+{
+    char text[512] = "";
+    const int file = open("/proc/self/io", O_RDONLY);
+    const char *at = NULL;
+    if (file >= 0 && read(file, text, sizeof(text) - 1) > 0)
+        at = strstr(text, "syscr: ");
+    close(file);
+    return at == NULL ? 0 : atol(at + 7);
+}
+
+// What a process asks of the kernel when another one uses the set grows with its members, and not
+// with their square.
+static void case_forked_set_many(void)
+{
+    enum { many = 60, reads_most = 6 * many };
+    int pairs[many][2];
+    struct epoll_event event = {0};
+    set = make_set();
+    for (int i = 0; i < many; i++) {
+        connect_pair(pairs[i]);
+        add(set, pairs[i][1], (uint64_t)i);
+    }
+    see("none", epoll_wait(set, &event, 1, 0));
+    const pid_t child = begin_child();
+    const long before = count_reads();
+    if (child == 0) {
+        see("child", epoll_wait(set, &event, 1, 300));
+        if (count_reads() - before > reads_most)
+            puts("child: many reads");
+        _exit(0);
+    }
+    await_child(child);
+    see("parent", epoll_wait(set, &event, 1, 300));
+    const long reads = count_reads() - before;
+    if (reads > reads_most)
+        puts("many reads");
+    if (getenv("TRAPS_SHOW") != NULL)
+        fprintf(stderr, "%ld reads\n", reads);
+    say(pairs[many - 1][0], "x");
+    see("wait", epoll_wait(set, &event, 1, 1000));
+    printf("data %d\n", (int)event.data.u64);
+}
+
 static void change_in_time(const char *what, int op, int fd, uint32_t events, uint64_t data)
 {
     struct epoll_event event = {.events = events, .data.u64 = data};
@@ -650,6 +714,8 @@ const struct trap forked_sets_traps[] = {
     {"forked_set_asleep", case_forked_set_asleep},
     {"forked_set_asleep_empty", case_forked_set_asleep_empty},
     {"forked_set_unread", case_forked_set_unread},
+    {"forked_set_changed_unread", case_forked_set_changed_unread},
+    {"forked_set_many", case_forked_set_many},
     {"forked_set_added_unread", case_forked_set_added_unread},
     {"forked_set_added_unread_first", case_forked_set_added_unread_first},
     {"forked_set_daemon", case_forked_set_daemon},
