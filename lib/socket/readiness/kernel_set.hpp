@@ -37,7 +37,7 @@ enum class Found { Member, Nothing, Unsure };
 /// @retval Found::Unsure the list cannot be read, or does not say which file the number was of
 Found find_entry(int epoll, int fd, KernelEntry *entry);
 
-/// Who is told the members that the list has.
+/// Who hears of the members that the list has.
 class Entries
 {
 public:

@@ -27,7 +27,12 @@ struct Link {
     std::uint32_t armed_for;
     std::uint32_t reported_by; ///< number of the call that reported it last
     std::uint32_t index;
-    std::uint32_t next_free;
+    union {
+        std::uint32_t next_free; ///< of one that is not used
+        /// The set's fork before the program's last change, 0: none. A child of a later one knows
+        /// it.
+        std::uint32_t changed_after;
+    };
     int fd;
     std::uint16_t generation;
     std::uint8_t idle;   ///< looks that had nothing
@@ -42,8 +47,6 @@ struct Link {
     bool has_bell : 1; ///< the bell's entry is this link's
     bool listed : 1;   ///< the kernel has or may have it, when last asked for all
     bool given : 1;    ///< and its entry is the program's
-    /// The set's fork before the program's last change, 0: none. A child of a later one knows it.
-    std::uint32_t changed_after;
 };
 
 /// The registrations of a set: by index, by number, and those to look at; all others are armed, or

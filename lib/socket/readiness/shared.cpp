@@ -89,8 +89,10 @@ void Set::after_fork_in_child()
         shared_.exchange(true); // the parent may make some, so the kernel's wait is not all
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link *link = links_.at(i);
+        if (!link->used)
+            continue;
         link->changed_after = 0;
-        if (!link->used || link->source == nullptr)
+        if (link->source == nullptr)
             continue;
         link->armed = false; // that was the parent
         links_.heat(*link);
@@ -207,7 +209,8 @@ void Set::become_sole()
 {
     forks_now_ = forks_;
     for (std::uint32_t i = 0; i < links_.made(); i++)
-        links_.at(i)->changed_after = 0; // there is no child
+        if (Link *link = links_.at(i); link->used)
+            link->changed_after = 0; // there is no child
     if (!native_)
         return;
     native_ = false;
