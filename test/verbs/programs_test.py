@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's own verbs programs, started by ntb-verbs at two hosts that have a node daemon each, over the twin.
 
-  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS TCP_ECHO ENDS
+  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS TCP_ECHO ENDS BESIDE
 """
 
 import gzip
@@ -197,6 +197,26 @@ def traps(lab, carrier, library, _other_abi):
     """What programs may ask of libibverbs besides: events of objects that go, queries, refusals."""
     hosts = Hosts(lab, carrier, library)
     done = hosts.run("a", pathlib.Path(sys.argv[8]).resolve())
+    expect(done.returncode == 0 and done.stderr == "", done)
+    hosts.stop()
+
+
+def beside(lab, carrier, library, _other_abi):
+    """A device of a driver of libibverbs comes first in the list, and a program uses both at a time."""
+    sysfs = lab.folder / "sys"
+    device, node = sysfs / "class/infiniband/beside0", sysfs / "class/infiniband_verbs/uverbs-beside"
+    numbers = os.stat("/dev/full").st_rdev
+    for place, text in {
+            node.parent / "abi_version": "6", node / "abi_version": "1", node / "ibdev": "beside0",
+            node / "dev": f"{os.major(numbers)}:{os.minor(numbers)}",
+            device / "node_type": "1: CA", device / "node_guid": "1122:3344:5566:7788",
+            device / "ports/1/gids/0": "fd00:0000:0000:0000:0000:0000:0000:0042",
+            device / "ports/1/gid_attrs/types/0": "IB/RoCE v1", device / "ports/1/pkeys/0": "0xffff",
+            device / "ports/1/pkeys/1": "0x8123"}.items():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text + "\n")
+    hosts = Hosts(lab, carrier, library)
+    done = hosts.run("a", "env", f"SYSFS_PATH={sysfs}", pathlib.Path(sys.argv[11]).resolve())
     expect(done.returncode == 0 and done.stderr == "", done)
     hosts.stop()
 
@@ -777,7 +797,7 @@ def long_ucx(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, direct, killed, manager, rsockets,
+CASES = {case.__name__: case for case in (options, devices, beside, traps, pingpong, perftest, direct, killed, manager, rsockets,
                                           managed_perftest, qperf, fio, libfabric, ucx, mpi, manager_refusals, pyverbs, long_pingpong, sweeps, long_streams,
                                           long_libfabric, long_ucx)}
 
