@@ -77,7 +77,8 @@ std::string refusal(const Options &options, const ntb::Program &program)
     if (!program.refuses.empty())
         return program.path + " " + program.refuses + ": nothing can be loaded into it";
     if (!ntb::can_be_preloaded(options.library))
-        return options.library + " cannot be loaded";
+        return options.library +
+               " cannot be loaded: --library names another one, as that of a build";
     const std::string unread = options.hosts.empty() ? "" : map_error(options.hosts);
     if (!unread.empty())
         return unread;
