@@ -625,15 +625,23 @@ def manager_refusals(lab, carrier, library, _other_abi):
     words = ("-C", 10, "-a", SERVER, "-p", port)
     hosts.managed(("rping", "-s", *words), ("rping", "-c", "-V", *words))
 
-    def without_map(*more):
-        words = [lab.client, "--library", library, "--socket", lab.socket("a"), *more, "rping", "-s", "-a", SERVER]
+    def start(*words):
+        words = [lab.client, "--library", library, "--socket", lab.socket("a"), *words]
         return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, check=False)
     hosts.map("a").write_text("host 127.0.0.0/8\n")
-    done = without_map("--hosts", hosts.map("a"))
+    done = start("--hosts", hosts.map("a"), "rping", "-s", "-a", SERVER)
     expect(done.returncode == 1 and f"{hosts.map('a')}:1: expected: host ADDRESS" in done.stderr, done)
     expect(done.stderr.count("\n") == 1, done)
-    done = without_map("--hosts", lab.folder / "none")
+    done = start("--hosts", lab.folder / "none", "rping", "-s", "-a", SERVER)
     expect(done.returncode == 1 and "none: No such file or directory" in done.stderr, done)
+    # Without a map the kernel's manager is asked for. Who asks for none hears nothing.
+    if "no map of hosts" in start("-v", "true").stderr and not pathlib.Path("/dev/infiniband/rdma_cm").exists():
+        done = start("rping", "-c", "-a", SERVER)
+        expect(done.returncode != 0 and "failed to create RDMA CM event channel" in done.stderr, done)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ntbverbs: ")]
+        expect(len(lines) == 1 and "ntbmsg/sockets.conf or ntb-verbs --hosts FILE" in lines[0], done)
+        done = start("ibv_devices")
+        expect(done.returncode == 0 and done.stderr == "", done)
     hosts.stop()
 
 

@@ -2,6 +2,7 @@
 // The connection manager's device below librdmacm, in that library's own table of addresses.
 #include "shim/rdma_cm.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -93,6 +94,32 @@ int our_open(const char *path, int flags, ...)
     return answer(error != 0 ? error : find_device()->open(flags));
 }
 
+// Keeps errno.
+void name_the_map()
+{
+    static std::atomic<bool> was_named{false};
+    const int error = errno;
+    if (error != ENOENT && error != ENODEV && error != ENXIO)
+        return;
+    if (!was_named.exchange(true))
+        fprintf(stderr, "ntbverbs: the kernel has no connection manager for librdmacm, and there "
+                        "is no map of addresses: " NTB_VERBS_HOSTS " or ntb-verbs --hosts FILE\n");
+    errno = error;
+}
+
+// Without a map librdmacm has the kernel's device, and does not say what else there could be.
+int explained_open(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    const int descriptor = genuine_open(path, flags, mode);
+    if (descriptor < 0 && std::strcmp(path, device_path) == 0)
+        name_the_map();
+    return descriptor;
+}
+
 ssize_t our_write(int descriptor, const void *bytes, std::size_t size)
 {
     cm::Device *const own = find_device();
@@ -149,8 +176,13 @@ void serve_librdmacm()
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static bool is_done = false;
     const Locked locked(mutex);
-    if (is_done || !map_path())
+    if (is_done)
         return;
+    if (!map_path()) {
+        const Slot slot = slot_of("open", "open64", explained_open, &genuine_open);
+        is_done = replace("librdmacm.so.1", &slot, 1) != 0;
+        return;
+    }
     const Slot slots[] = {
         slot_of("open", "open64", our_open, &genuine_open),
         slot_of("write", nullptr, our_write, &genuine_write),
