@@ -12,7 +12,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from ntb_compare import calls, kernels, pair, peers, programs, result, table, testpmd, verbs  # noqa: E402
+from ntb_compare import calls, kernels, pair, peers, programs, result, rxe, table, testpmd, verbs  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
 OTHERS = (*peers.OTHERS, *testpmd.PEERS)
@@ -125,7 +125,7 @@ def parse():
     programs_of = made.add_mutually_exclusive_group()
     programs_of.add_argument("--sockets", action="store_true", help="programs as they come, by TCP, AF_UNIX and ring")
     programs_of.add_argument("--without-daemon", action="store_true", help="the same by TCP, and by TCP under the preload; then call by call")
-    programs_of.add_argument("--verbs", action="store_true", help="RDMA verbs, by perftest, beside puts and our own messages")
+    programs_of.add_argument("--verbs", action="store_true", help="RDMA verbs, by perftest, beside puts, our own messages, and Soft-RoCE between two guests in QEMU")
     programs_of.add_argument("--kernel", action="store_true", help="the same between two kernels (root)")
     made.add_argument("--realtime", action="store_true", help="poll with real-time priority (root)")
     made.add_argument("--list", action="store_true", help="the names of the peers, and what they lack here")
@@ -182,7 +182,7 @@ def of_programs(options):
 def choose_known(options):
     if options.without_daemon:
         return programs.WITHOUT_DAEMON
-    return kernels.KNOWN if options.kernel else programs.KNOWN if options.sockets else verbs.KNOWN if options.verbs else KNOWN
+    return kernels.KNOWN if options.kernel else programs.KNOWN if options.sockets else (*verbs.KNOWN, *rxe.KNOWN) if options.verbs else KNOWN
 
 
 def choose_lengths(options):

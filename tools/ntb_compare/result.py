@@ -66,7 +66,7 @@ def point(peer, line, repeat, mode, count, latency):
     rate = count["count"] / seconds if seconds > 0 else 0
     trouble = disturbance(line)
     return {
-        "mode": mode, "operation": peer.name, "device": "", "size": size, "mix": "fixed",
+        "mode": mode, "operation": peer.name, "device": line.get("device", ""), "size": size, "mix": "fixed",
         "burst": 1 if mode == "latency" else max(1, min(32, 65536 // size)), "in_flight": 1 if mode == "latency" else 0,
         "queues": 1, "offered_rate": 0, "copy": "cpu", "copy_mode": "cpu", "build": "mbuf",
         "completion": "received", "region": "direct" if peer.kind == "put" else "none", "lcores": 1, "server_lcores": 1,
