@@ -160,10 +160,7 @@ bool read_entry(const char *line, KernelEntry *entry)
     entry->events = static_cast<std::uint32_t>(events);
     return is_whole;
 }
-} // namespace
 
-namespace
-{
 /// @param visit  of a line. @retval false of it: no more
 /// @retval false the list cannot be read
 template <typename Visit>

@@ -198,14 +198,13 @@ private:
         return sleepers_.load(std::memory_order_seq_cst) & ~sleepers_counted;
     }
     void count_sleepers(Sharing &sharing);
-    void end_counted_sleep();
     /// @param before  sleepers_ as the thread found it
     void end_sleep(std::uint32_t before)
     {
         const std::uint32_t now = sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         // It was counted in its sleep, and takes that back, which no other thread does.
         if ((now & ~before & sleepers_counted) != 0) [[unlikely]]
-            end_counted_sleep();
+            end_shared_sleep(*sharing_);
     }
 
     long kernel_control(int op, int fd, std::uint32_t events, std::uint64_t data) const;

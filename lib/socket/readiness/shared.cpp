@@ -120,14 +120,12 @@ bool Set::is_alone() const
 void Set::look_at_others(bool adds)
 {
     const bool was_inherited = inherited_.load(std::memory_order_relaxed);
-    Sharing *sharing = sharing_;
     if (adds && !was_inherited && native_ && is_alone()) {
         const Locked locked(lock_);
         become_sole();
         return;
     }
-    if (!was_inherited && (native_.load(std::memory_order_relaxed) || sharing == nullptr ||
-                           sharing->user.load(std::memory_order_seq_cst) == 0))
+    if (!was_inherited && (native_.load(std::memory_order_relaxed) || !is_used_by_others()))
         return;
     {
         const Locked locked(lock_);
@@ -369,11 +367,6 @@ void Set::count_sleepers(Sharing &sharing)
     const std::uint32_t before = sleepers_.fetch_or(sleepers_counted, std::memory_order_seq_cst);
     if ((before & sleepers_counted) == 0)
         sharing.sleepers.fetch_add(before, std::memory_order_seq_cst);
-}
-
-void Set::end_counted_sleep()
-{
-    end_shared_sleep(*sharing_);
 }
 
 /// Another process has begun to use it, and this one has not heard of that. Where it is asked after
