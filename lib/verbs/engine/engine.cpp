@@ -80,7 +80,6 @@ int Engine::attach(Port &port, Address peer)
     link.port = &port;
     link.payload =
         (port.longest() - static_cast<std::uint32_t>(sizeof(Header))) & ~std::uint32_t{63};
-    link.undivided = std::min(link.payload, Port::undivided);
     return 0;
 }
 

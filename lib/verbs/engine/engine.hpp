@@ -2,6 +2,7 @@
 #ifndef NTB_VERBS_ENGINE_ENGINE_HPP
 #define NTB_VERBS_ENGINE_ENGINE_HPP
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -43,7 +44,6 @@ struct Link {
     const Pair *worded = nullptr; // whose acknowledgement the own word is: not published yet
     std::uint32_t early = 0;      // datagrams that are kept for it
     std::uint32_t payload = 0;    // most bytes of one message
-    std::uint32_t undivided = 0;  // so many go in one whatever the port finds suitable
     std::uint32_t notes_head = 0, notes_tail = 0;
     Note notes[max_notes];
     std::uint64_t bit = 0; // in Engine::fresh_
@@ -311,11 +311,9 @@ private:
     /// What goes in the next message of data of which so many bytes are left.
     static std::uint32_t bytes_of_piece(const Link &link, std::uint32_t left)
     {
-        if (left <= link.undivided)
-            return left;
-        const std::uint32_t bytes = left < link.payload ? left : link.payload;
+        const std::uint32_t bytes = std::min(left, link.payload);
         constexpr auto header = static_cast<std::uint32_t>(sizeof(Header));
-        return bytes <= link.undivided ? bytes : link.port->suitable(header + bytes) - header;
+        return bytes <= Port::undivided ? bytes : link.port->suitable(header + bytes) - header;
     }
     /// Of what was reserved, and parts behind it. The peer sees it when the burst ends.
     void commit(Link &link, std::uint32_t bytes, const Places &places)

@@ -165,7 +165,8 @@ bool Engine::may_start(Pair &pair, Request &request)
             return false;
     }
     // What goes in one message is looked up as it goes.
-    if ((!request.is_read() && request.bytes <= pair.link->undivided) || readable(pair, request))
+    const std::uint32_t in_one = std::min(pair.link->payload, Port::undivided);
+    if ((!request.is_read() && request.bytes <= in_one) || readable(pair, request))
         return true;
     halt(pair, request, NTBV_LOC_PROT_ERR);
     return false;
