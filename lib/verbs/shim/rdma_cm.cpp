@@ -82,11 +82,16 @@ T answer(T result)
 
 // ---- what librdmacm calls
 
+mode_t mode_of(int flags, va_list more)
+{
+    return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0;
+}
+
 int our_open(const char *path, int flags, ...)
 {
     va_list more;
     va_start(more, flags);
-    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0;
+    const mode_t mode = mode_of(flags, more);
     va_end(more);
     if (std::strcmp(path, device_path) != 0)
         return genuine_open(path, flags, mode);
@@ -112,7 +117,7 @@ int explained_open(const char *path, int flags, ...)
 {
     va_list more;
     va_start(more, flags);
-    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0;
+    const mode_t mode = mode_of(flags, more);
     va_end(more);
     const int descriptor = genuine_open(path, flags, mode);
     if (descriptor < 0 && std::strcmp(path, device_path) == 0)
