@@ -593,12 +593,17 @@ static void change_in_time(const char *what, int op, int fd, uint32_t events, ui
         puts("late");
 }
 
-static void *sleep_a_while(void *found)
+// Who uses the set, and then lives on as far as that knows.
+static pid_t begin_child_that_waits(void)
 {
-    struct epoll_event event = {0};
-    const int count = epoll_wait(set, &event, 1, 2000);
-    *(int *)found = count == 1 ? (int)event.data.u64 : -1;
-    return NULL;
+    struct epoll_event event;
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(epoll_wait(set, &event, 1, 0));
+        _exit(0);
+    }
+    pause_for(50);
+    return child;
 }
 
 // In a set that several processes use, members of which bytes are unread are added and changed
@@ -610,20 +615,14 @@ static void case_forked_set_added_unread(void)
     struct epoll_event event = {0};
     begin();
     connect_pair(others);
-    const pid_t child = begin_child();
-    if (child == 0) {
-        MUST(epoll_wait(set, &event, 1, 0));
-        _exit(0);
-    }
-    // It lives on, as far as the set knows.
-    pause_for(50);
+    const pid_t child = begin_child_that_waits();
     say(ends[0], "old");
     say(others[0], "new");
     change_in_time("modify", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLOUT, 8);
     change_in_time("modify", EPOLL_CTL_MOD, ends[1], EPOLLIN, 7);
     see("old", epoll_wait(set, &event, 1, 1000));
     hear(ends[1]);
-    MUST(-pthread_create(&sleeper, NULL, sleep_a_while, &found));
+    MUST(-pthread_create(&sleeper, NULL, sleep_there, &found));
     pause_for(100);
     change_in_time("add", EPOLL_CTL_ADD, others[1], EPOLLIN, 9);
     MUST(-pthread_join(sleeper, NULL));
@@ -641,12 +640,7 @@ static void case_forked_set_added_unread_first(void)
     struct epoll_event event = {0};
     connect_pair(ends);
     set = make_set();
-    const pid_t child = begin_child();
-    if (child == 0) {
-        MUST(epoll_wait(set, &event, 1, 0));
-        _exit(0);
-    }
-    pause_for(50);
+    const pid_t child = begin_child_that_waits();
     say(ends[0], "new");
     change_in_time("add", EPOLL_CTL_ADD, ends[1], EPOLLIN, 9);
     see("new", epoll_wait(set, &event, 1, 1000));
