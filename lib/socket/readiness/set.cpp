@@ -476,9 +476,13 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
         const int asked = now(epoll_, events + n, most - n);
         if (asked < 0)
             return n > 0 ? n : asked;
+        heard(asked > 0);
+        if (asked == 0) {
+            native_last_.store(false, std::memory_order_relaxed);
+            return n;
+        }
         const Absorbed found = absorb(events + n, asked, call);
         native_last_.store(found.native, std::memory_order_relaxed);
-        heard(asked > 0);
         // What the kernel alone knows of is more often older than what was just found than younger.
         for (int i = 0; i < found.kept && n > 0; i++)
             order.add(events, n + i, i < Order::most ? found.moments[i] : 0);
