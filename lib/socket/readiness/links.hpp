@@ -27,12 +27,7 @@ struct Link {
     std::uint32_t armed_for;
     std::uint32_t reported_by; ///< number of the call that reported it last
     std::uint32_t index;
-    union {
-        std::uint32_t next_free; ///< of one that is not used
-        /// The set's fork before the program's last change, 0: none. A child of a later one knows
-        /// it.
-        std::uint32_t changed_after;
-    };
+    std::uint32_t next_free; ///< of one that is not used
     int fd;
     std::uint16_t generation;
     std::uint8_t idle;   ///< looks that had nothing

@@ -254,9 +254,10 @@ void Set::modify(Link &link, const epoll_event &event)
     link.data = event.data.u64;
     link.off = false;
     link.fresh = true;
-    link.changed_after = forks_now_;
     link.signs = 0;
     links_.heat(link);
+    if (may_be_shared()) [[unlikely]]
+        say(link);
 }
 
 // It is TCP again: the kernel's entry is the program's.
@@ -270,30 +271,50 @@ void Set::restore(Link &link)
         release(link);
 }
 
+/// @retval false the set is the kernel's, and nothing was done
+[[gnu::always_inline]] inline bool Set::control_here(int op, int fd, Source *source,
+                                                     epoll_event *event, int *done)
+{
+    const Locked locked(lock_);
+    if (native_)
+        return false;
+    *done = control_locked(op, fd, source, event);
+    if (*done == 0 && source != nullptr)
+        pass_on();
+    return true;
+}
+
 int Set::control(int op, int fd, Source *source, Set *inner, epoll_event *event)
 {
     if (op != EPOLL_CTL_DEL && event == nullptr)
         return static_cast<int>(kernel::call(SYS_epoll_ctl, epoll_.load(), op, fd, event));
     if (source != nullptr && (!source->upgraded() || source->bell() < 0))
         source = nullptr;
-    const bool shares = may_be_shared();
-    if (shares) [[unlikely]]
-        look_at_others(op == EPOLL_CTL_ADD);
     int done = 0;
-    if (shares && native_) [[unlikely]] {
-        done = control_native(op, fd, source, event);
-    } else {
-        const Locked locked(lock_);
-        done = control_locked(op, fd, source, event);
-        if (done == 0 && source != nullptr)
-            pass_on();
-    }
+    if (may_be_shared()) [[unlikely]]
+        done = control_shared(op, fd, source, event);
+    else
+        control_here(op, fd, source, event, &done);
     if (done == 0 && inner != nullptr && op == EPOLL_CTL_ADD)
         inner->settle();
-    // It may be the first of ours: who has begun to use the set meanwhile has woken no one.
-    if (shares && op == EPOLL_CTL_ADD) [[unlikely]]
-        look_at_others();
     return done;
+}
+
+/// epoll_ctl() in a set that others may have.
+[[gnu::noinline]] int Set::control_shared(int op, int fd, Source *source, epoll_event *event)
+{
+    look_at_others(op == EPOLL_CTL_ADD);
+    int done = 0;
+    if (!control_here(op, fd, source, event, &done))
+        return control_native(op, fd, source, event);
+    look_at_others();
+    if (done < 0 || !native_)
+        return done;
+    // Who has begun to use it meanwhile may have missed this.
+    done = control_native(op, fd, source, event);
+    if (op != EPOLL_CTL_ADD || done != -EEXIST)
+        return op == EPOLL_CTL_DEL && done == -ENOENT ? 0 : done;
+    return control_native(EPOLL_CTL_MOD, fd, source, event);
 }
 
 int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
@@ -343,7 +364,8 @@ int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
         rouse(*link);
         links_.cool(*link);
         link->removed = true;
-        link->changed_after = forks_now_;
+        if (may_be_shared()) [[unlikely]]
+            say(*link);
         return 0;
     default:
         return -EINVAL;
@@ -407,6 +429,8 @@ bool Set::upgrade(int fd, Source *source, bool unknown)
         return is_gone;
     }
     links_.heat(*link);
+    if (may_be_shared()) [[unlikely]]
+        say(*link);
     pass_on();
     return true;
 }

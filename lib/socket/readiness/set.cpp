@@ -42,12 +42,6 @@ int now(int epoll, epoll_event *events, int most)
 
 } // namespace
 
-/// What a member is remembered by once its events were reported.
-struct Set::Arrivals {
-    std::uint64_t in, out;
-    std::uint32_t ends;
-};
-
 /// Puts the last of some events where it belongs among them, in the order in which they came.
 class Set::Order
 {
@@ -74,6 +68,7 @@ struct Set::Absorbed {
     int kept = 0;                       ///< events for the program
     bool ours = false;                  ///< some were of our entries
     bool native = false;                ///< some were the program's
+    bool woken = false;                 ///< one was wake()'s
     std::uint64_t moments[Order::most]; ///< when they came, 0: not known, so earlier
 
     void keep(std::uint64_t moment)
@@ -296,7 +291,9 @@ bool Set::has_no_news(Link &link)
 bool Set::report(Link &link, epoll_event &event, std::uint32_t call)
 {
     Arrivals arrivals;
-    const std::uint32_t now = link.reported_by == call ? 0 : evaluate(link, arrivals);
+    std::uint32_t now = link.reported_by == call ? 0 : evaluate(link, arrivals);
+    if (now != 0 && may_be_shared() && native_) [[unlikely]]
+        now = evaluate_as_given(link, arrivals);
     if (now == 0)
         return false;
     link.arrived_at = link.source->arrived_at();
@@ -305,11 +302,22 @@ bool Set::report(Link &link, epoll_event &event, std::uint32_t call)
     link.idle = 0;
     event.events = now;
     event.data.u64 = link.data;
-    if (link.events & EPOLLONESHOT) {
-        link.off = true;
-        links_.cool(link);
-    }
+    if (link.events & EPOLLONESHOT)
+        shoot(link);
     return true;
+}
+
+/// A one-shot member was reported.
+void Set::shoot(Link &link)
+{
+    link.off = true;
+    links_.cool(link);
+    if (!may_be_shared()) [[likely]]
+        return;
+    if (native_)
+        give_entry(link); // it may be the program's already
+    else
+        say(link);
 }
 
 /// A member that was looked at first and had nothing may have got something since, and earlier than
@@ -407,26 +415,31 @@ Link *Set::absorb_one(std::uint64_t tag, std::uint32_t events)
 
 /// Replaces our entries among the kernel's events by the program's events that they stand for. The
 /// kernel's order, in which they became ready, is kept.
-Set::Absorbed Set::absorb(epoll_event *events, int n, std::uint32_t call)
+/// @param first  events of this call that are there already: the kernel's are behind them
+Set::Absorbed Set::absorb(epoll_event *events, int first, int n, std::uint32_t call)
 {
     const Locked locked(lock_);
     Absorbed found;
     for (int i = 0; i < n; i++) {
-        const std::uint64_t data = events[i].data.u64;
-        if (!is_ours(data)) {
-            events[found.kept] = events[i];
-            found.keep(0);
+        epoll_event event = events[first + i];
+        epoll_event &place = events[first + found.kept];
+        if (!is_ours(event.data.u64)) {
             found.native = true;
+            if (native_ && merge(events, first + found.kept, event, call)) [[unlikely]]
+                continue;
+            place = event;
+            found.keep(0);
             continue;
         }
         found.ours = true;
-        Link *link = absorb_one(data, events[i].events);
-        if (link != nullptr && report(*link, events[found.kept], call))
-            found.keep(is_of(data, Bell) ? link->arrived_at : 0);
+        found.woken |= is_of(event.data.u64, Wake);
+        Link *link = absorb_one(event.data.u64, event.events);
+        if (link != nullptr && report(*link, place, call))
+            found.keep(is_of(event.data.u64, Bell) ? link->arrived_at : 0);
     }
     // Programs set a part of the data of an event that lay here, and hand it to epoll_ctl(): with
     // the secret in the rest of it, what they say would be taken for one of our entries.
-    std::fill(events + found.kept, events + std::max(n, found.kept), epoll_event{});
+    std::fill(events + first + found.kept, events + first + std::max(n, found.kept), epoll_event{});
     return found;
 }
 
@@ -481,7 +494,7 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
             native_last_.store(false, std::memory_order_relaxed);
             return n;
         }
-        const Absorbed found = absorb(events + n, asked, call);
+        const Absorbed found = absorb(events, n, asked, call);
         native_last_.store(found.native, std::memory_order_relaxed);
         // What the kernel alone knows of is more often older than what was just found than younger.
         for (int i = 0; i < found.kept && n > 0; i++)
@@ -497,18 +510,23 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
     return n;
 }
 
+/// @param empty  wake-ups of this wait that were for others
 int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
-               const Handled &before)
+               const Handled &before, std::uint32_t &empty)
 {
     std::uint64_t until;
     std::uint32_t others = 0; // sleepers before this one
-    bool is_shared = false;
+    std::uint32_t lates = 0;
+    bool is_native = false, is_shared = false;
     {
         const Locked locked(lock_);
         if (!arm_all())
             return 0;
         others = sleepers_.fetch_add(1, std::memory_order_seq_cst);
-        is_shared = (others & sleepers_counted) != 0 && !native_;
+        is_native = native_;
+        is_shared = (others & sleepers_counted) != 0 && !is_native;
+        if (is_native) [[unlikely]]
+            lates = begin_native_sleep();
         if (is_shared && !begin_shared_sleep(*sharing_)) [[unlikely]] {
             sleepers_.fetch_sub(1, std::memory_order_seq_cst);
             return 0;
@@ -521,13 +539,18 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
     end_sleep(others);
     if (is_shared) [[unlikely]]
         end_shared_sleep(*sharing_);
+    if (is_native) [[unlikely]]
+        end_native_sleep(lates);
     if (n <= 0)
         return static_cast<int>(n);
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
-    const Absorbed found = absorb(events, static_cast<int>(n), call);
+    const Absorbed found = absorb(events, 0, static_cast<int>(n), call);
     native_last_.store(found.native, std::memory_order_relaxed);
     heard(true);
-    return found.kept + collect(events + found.kept, most - found.kept, Link::none, call);
+    const int all = found.kept + collect(events + found.kept, most - found.kept, Link::none, call);
+    if (is_native && all == 0 && found.woken) [[unlikely]]
+        step_aside(empty);
+    return all;
 }
 
 /// The kernel's call. @return its events, among which entries of ours may be that were made since
@@ -548,7 +571,8 @@ int Set::wait_native(epoll_event *events, int most, const Deadline &deadline, co
 bool Set::keep_native(epoll_event *events, int *result)
 {
     if (*result > 0)
-        *result = absorb(events, *result, calls_.fetch_add(1, std::memory_order_relaxed) + 1).kept;
+        *result =
+            absorb(events, 0, *result, calls_.fetch_add(1, std::memory_order_relaxed) + 1).kept;
     if (*result == 0)
         return false;
     if (*result > 0)
@@ -565,13 +589,14 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         int n = wait_native(events, most, deadline, mask);
         if (n < 0 || !shared_.load(std::memory_order_seq_cst))
             return n;
-        n = absorb(events, n, calls_.fetch_add(1, std::memory_order_relaxed) + 1).kept;
+        n = absorb(events, 0, n, calls_.fetch_add(1, std::memory_order_relaxed) + 1).kept;
         if (n > 0)
             return finish(n);
     }
     const Handled before = handled();
     Spin spin(process_spinning(), spin_time_);
     bool slept = false;
+    std::uint32_t empty = 0;
     for (std::uint32_t lap = 0;; lap++) {
         attend();
         look_after_doubts();
@@ -593,7 +618,7 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         if (mask == nullptr && sleeper_count() == 0 && spin.lap([this] { return has_news(); }))
             continue;
         spin.stop();
-        const int woken = sleep(events, most, deadline, mask, before);
+        const int woken = sleep(events, most, deadline, mask, before, empty);
         if (woken != 0)
             return finish(woken);
         slept = true;

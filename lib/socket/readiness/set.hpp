@@ -104,7 +104,11 @@ public:
     bool is_inherited() const { return inherited_.load(std::memory_order_relaxed); }
 
 private:
-    struct Arrivals;
+    /// What a member is remembered by once its events were reported.
+    struct Arrivals {
+        std::uint64_t in, out;
+        std::uint32_t ends;
+    };
     class Order;
     struct Absorbed;
     struct Sharing;
@@ -154,7 +158,10 @@ private:
     bool has_news();
     static bool has_no_news(Link &link);
     bool report(Link &link, epoll_event &event, std::uint32_t call);
-    Absorbed absorb(epoll_event *events, int n, std::uint32_t call);
+    void shoot(Link &link);
+    Absorbed absorb(epoll_event *events, int first, int n, std::uint32_t call);
+    Link *find_leaving(std::uint64_t data);
+    bool merge(epoll_event *events, int n, epoll_event &event, std::uint32_t call);
     static bool is_of(std::uint64_t tag, Kind kind);
     Link *absorb_one(std::uint64_t tag, std::uint32_t events);
     bool arm_all();
@@ -179,8 +186,11 @@ private:
     void wake_others();
     void leave_rings();
     bool is_alone() const;
-    bool is_unknown_change(const Link &link) const;
+    bool can_be_sole() const;
+    void say(const Link &link);
+    void hear();
     bool is_given(const Link &link);
+    std::uint32_t evaluate_as_given(Link &link, Arrivals &arrivals);
     class Given;
     void list_members();
     void forget_list() { listed_by_ = calls_.load(std::memory_order_relaxed) - 1; }
@@ -188,7 +198,13 @@ private:
     bool is_member(int fd, bool unknown);
     bool has_bell(int fd);
     static bool has_gone_back(Source &source, bool waits);
+    bool control_here(int op, int fd, Source *source, epoll_event *event, int *done);
+    int control_shared(int op, int fd, Source *source, epoll_event *event);
     int control_native(int op, int fd, Source *source, epoll_event *event);
+    int control_native_locked(int op, int fd, Source *source, epoll_event *event, bool *is_late);
+    std::uint32_t begin_native_sleep();
+    void end_native_sleep(std::uint32_t lates);
+    static void step_aside(std::uint32_t &empty);
     static bool begin_shared_sleep(Sharing &sharing);
     static void end_shared_sleep(Sharing &sharing);
     void end_sharing();
@@ -217,7 +233,7 @@ private:
     void heard(bool something);
     int look_once(epoll_event *events, int most, bool all, bool kernel);
     int sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
-              const Handled &before);
+              const Handled &before, std::uint32_t &empty);
 
     static inline std::atomic<bool> any_shared_ = false;
     std::atomic<bool> shared_ = false; ///< has had an upgraded member: the kernel's set has ours
@@ -254,13 +270,12 @@ private:
     std::atomic<bool> inherited_ = false;
     std::atomic<bool> native_ = false; ///< several processes use it: members are the kernel's
     bool had_entries_ = false;         ///< shared_, at the fork
-    /// Of the process that uses the set, before a second one does. In a child the number of the
-    /// fork that it, or an ancestor that has not used the set, has come from.
-    std::uint32_t forks_ = 0;
-    std::uint32_t forks_now_ = 0; ///< what changes are marked with
+    // Of a set that is the kernel's:
+    std::uint32_t asleep_ = 0;  ///< threads of this process in the kernel's sleep
+    std::uint32_t lates_ = 0;   ///< rings that it has got with unread bytes
+    std::uint32_t unaware_ = 0; ///< of asleep_, those that sleep since before the last one
     /// The call that has last asked the kernel for all members: no other one goes by the answer.
     std::uint32_t listed_by_ = ~std::uint32_t{0};
-    static constexpr std::uint32_t in_no_child = ~std::uint32_t{0};
 };
 
 } // namespace ntb::socket

@@ -8,6 +8,7 @@
 #include "kernel/memory.hpp"
 #include "kernel/system.hpp"
 #include "readiness/kernel_set.hpp"
+#include "readiness/said.hpp"
 #include "record/record.hpp"
 
 namespace ntb::socket
@@ -18,11 +19,12 @@ namespace
 constexpr std::uint64_t leaving_look_ns = 10000000;
 constexpr int longest_leave_ms = 800; // a daemon answers for its client within 500 ms (D1)
 constexpr int wakes = 100;            // of sleepers that do not go, perhaps dead ones
+constexpr std::uint32_t longest_aside = 5;
 
-void pause_a_moment()
+void pause_a_moment(long moments = 1)
 {
-    const timespec moment = {0, 1000000};
-    kernel::call(SYS_nanosleep, &moment, nullptr);
+    const timespec time = {0, 1000000 * moments};
+    kernel::call(SYS_nanosleep, &time, nullptr);
 }
 
 std::int32_t own_pid()
@@ -34,11 +36,10 @@ std::int32_t own_pid()
 /// In memory that they share.
 struct Set::Sharing {
     Holders holders;
-    /// By one that has inherited it, while others have it: the fork that the first one has come
-    /// from. 0: by none.
-    std::atomic<std::uint32_t> user;
+    std::atomic<bool> is_used;           ///< by one that has inherited it, while others have it
     std::atomic<bool> has_entries;       ///< all processes expect entries of ours
     std::atomic<std::uint32_t> sleepers; ///< in processes that may not know of that
+    Said said;                           ///< by the one that uses it, before another one does
 };
 
 // The members' entries say nothing to a process that did not make them, and a set knows nothing of
@@ -60,8 +61,6 @@ void Set::before_fork()
         if (attended_here_ >= 0)
             kernel_control(EPOLL_CTL_MOD, attended_here_, EPOLLIN | EPOLLET, secret_ | Attended);
     }
-    if (!inherited_ && !native_)
-        forks_now_ = ++forks_;
     Sharing *sharing = sharing_;
     sharing->holders.add(own_pid());
     sharing->holders.expect();
@@ -77,7 +76,7 @@ void Set::after_fork_in_child()
 {
     new (&lock_) Lock;
     inherited_ = true;
-    forks_now_ = in_no_child;
+    asleep_ = unaware_ = 0;
     sleepers_.store((native_ ? 1u : 0u) | (sharing_ != nullptr ? sleepers_counted : 0u),
                     std::memory_order_relaxed);
     if (Sharing *sharing = sharing_; sharing != nullptr) {
@@ -89,10 +88,7 @@ void Set::after_fork_in_child()
         shared_.exchange(true); // the parent may make some, so the kernel's wait is not all
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link *link = links_.at(i);
-        if (!link->used)
-            continue;
-        link->changed_after = 0;
-        if (link->source == nullptr)
+        if (!link->used || link->source == nullptr)
             continue;
         link->armed = false; // that was the parent
         links_.heat(*link);
@@ -115,14 +111,22 @@ bool Set::is_alone() const
     return sharing != nullptr && sharing->holders.is_alone(own_pid(), true);
 }
 
+/// Members whose rings are not over yet may have the program's entry in the kernel, which only a
+/// change there reaches.
+bool Set::can_be_sole() const
+{
+    return (!native_ || doubts_until_ns_.load(std::memory_order_relaxed) == 0) && is_alone();
+}
+
 /// A call of this process on a set that others may have.
 /// @param adds  and a member is to be added: the others may have gone
 void Set::look_at_others(bool adds)
 {
     const bool was_inherited = inherited_.load(std::memory_order_relaxed);
-    if (adds && !was_inherited && native_ && is_alone()) {
+    if (adds && !was_inherited && native_) {
         const Locked locked(lock_);
-        become_sole();
+        if (native_ && can_be_sole())
+            become_sole();
         return;
     }
     if (!was_inherited && (native_.load(std::memory_order_relaxed) || !is_used_by_others()))
@@ -133,7 +137,7 @@ void Set::look_at_others(bool adds)
             return;
         if (inherited_)
             begin_use();
-        else
+        else if (is_used_by_others())
             go_native();
     }
     if (was_inherited && native_)
@@ -145,33 +149,98 @@ void Set::begin_use()
 {
     inherited_ = false;
     attend_no_more(); // what its parent's daemon says is not read here
-    if (is_alone()) { // a daemon, whose parent is gone
-        shared_ = had_entries_;
-        if (!had_entries_) // no thread sleeps yet
+    Sharing *sharing = sharing_;
+    const bool parent_spoke = sharing != nullptr && sharing->said.any();
+    if (can_be_sole()) { // a daemon, whose parent is gone
+        if (parent_spoke) {
+            enter_ready();
+            hear();
+        }
+        shared_ = had_entries_ || parent_spoke;
+        if (!shared_) // no thread sleeps yet
             sleepers_.fetch_and(~sleepers_counted);
         become_sole();
         return;
     }
     enter_ready();
-    std::uint32_t none = 0;
-    if (Sharing *sharing = sharing_; sharing != nullptr)
-        sharing->user.compare_exchange_strong(none, forks_, std::memory_order_seq_cst);
+    if (sharing != nullptr) // before what was said is read: who says more sees this
+        sharing->is_used.store(true, std::memory_order_seq_cst);
     if (!native_)
         go_native();
 }
 
-/// Those that sleep in it know nothing yet. Not while this thread takes events: it could take
-/// theirs.
+/// What another process does not know of a member unless this says so. Under the lock.
+void Set::say(const Link &link)
+{
+    if (Sharing *sharing = sharing_; sharing != nullptr && !native_)
+        sharing->said.say(link.index, link.generation,
+                          {link.events, link.data, link.off, link.removed});
+}
+
+/// Goes by what was said of the members, and by what the kernel has of them. Under the lock.
+void Set::hear()
+{
+    const Sharing *sharing = sharing_;
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link &link = *links_.at(i);
+        Said::Word word;
+        if (!link.used || link.source == nullptr || link.orphan || sharing == nullptr ||
+            !sharing->said.find(i, link.generation, word))
+            continue;
+        links_.cool(link);
+        link.events = word.events;
+        link.data = word.data;
+        link.off = word.off;
+        link.removed = word.removed;
+        links_.heat(link);
+    }
+    list_members();
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link &link = *links_.at(i);
+        if (link.used && link.source != nullptr && !link.orphan && (link.removed || !link.listed))
+            release(link);
+    }
+}
+
+/// Those that sleep in it know nothing yet of its use by others, or of a ring. Not while this
+/// thread takes events: it could take theirs. The kernel wakes one, perhaps of another process,
+/// who was none of them.
 void Set::wake_others()
 {
     Sharing *sharing = sharing_;
-    for (int i = 0; i < wakes && sharing != nullptr && sharing->sleepers.load() > 0; i++) {
+    for (int i = 0; i < wakes && sharing != nullptr; i++) {
         {
             const Locked locked(lock_);
+            if (sharing->sleepers.load() == 0 && unaware_ == 0)
+                return;
             wake();
         }
         pause_a_moment();
     }
+}
+
+/// The kernel's sleep in a set that is the kernel's. Under the lock.
+/// @return for end_native_sleep()
+std::uint32_t Set::begin_native_sleep()
+{
+    asleep_++;
+    return lates_;
+}
+
+void Set::end_native_sleep(std::uint32_t lates)
+{
+    const Locked locked(lock_);
+    asleep_--;
+    if (lates != lates_)
+        unaware_--;
+}
+
+/// The kernel wakes who sleeps since last: a thread that was woken for another one, of which it
+/// knows nothing, would be woken each time.
+void Set::step_aside(std::uint32_t &empty)
+{
+    pause_a_moment(1L << empty);
+    empty += empty < longest_aside ? 1 : 0;
 }
 
 /// Under the lock.
@@ -186,35 +255,22 @@ void Set::attend_no_more()
 void Set::go_native()
 {
     native_ = true;
-    forks_now_ = in_no_child;
     // As if one slept in it: no thread looks for long before the kernel's call.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     attend_no_more();
-    list_members();
-    for (std::uint32_t i = 0; i < links_.made(); i++) {
-        Link &link = *links_.at(i);
-        if (!link.used || link.source == nullptr || link.orphan)
-            continue;
-        const bool is_own = is_unknown_change(link);
-        if (link.removed ? is_own : !is_own && !link.listed)
-            release(link); // by this process, or by another one
-    }
+    hear();
     leave_rings();
 }
 
 /// Under the lock.
 void Set::become_sole()
 {
-    forks_now_ = forks_;
-    for (std::uint32_t i = 0; i < links_.made(); i++)
-        if (Link *link = links_.at(i); link->used)
-            link->changed_after = 0; // there is no child
-    if (!native_)
-        return;
-    native_ = false;
-    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-    if (Sharing *sharing = sharing_; sharing != nullptr)
-        sharing->user.store(0, std::memory_order_seq_cst);
+    if (Sharing *sharing = sharing_; sharing != nullptr) {
+        sharing->said.forget();
+        sharing->is_used.store(false, std::memory_order_seq_cst);
+    }
+    if (native_.exchange(false))
+        sleepers_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 /// Under the lock. Until its ring is over a member is looked at as ever, and now and then.
@@ -237,15 +293,6 @@ void Set::leave_rings()
                            std::memory_order_relaxed);
 }
 
-/// A change of this process since the fork that the first user has come from: that one did not know
-/// of it when it gave the entries to the kernel.
-bool Set::is_unknown_change(const Link &link) const
-{
-    const Sharing *sharing = sharing_;
-    return link.changed_after != 0 &&
-           (sharing == nullptr || link.changed_after >= sharing->user.load());
-}
-
 /// Marks what the kernel has of the members.
 class Set::Given : public Entries
 {
@@ -260,12 +307,17 @@ public:
     {
         link_->given = entry != nullptr && !link_->listed && !set_.is_ours(entry->data);
         link_->listed = true;
-        if (!link_->given || link_->source == nullptr || set_.is_unknown_change(*link_))
+        if (!link_->given || link_->source == nullptr)
             return;
         // What the ring still has is shown as another process has said.
         link_->events = entry->events;
         link_->data = entry->data;
         link_->off = entry->is_off();
+        link_->removed = false;
+        if (link_->off)
+            set_.links_.cool(*link_);
+        else
+            set_.links_.heat(*link_);
     }
 
 private:
@@ -288,11 +340,61 @@ void Set::list_members()
 /// Whether the kernel's entry is the program's already: another process has made it so.
 bool Set::is_given(const Link &link)
 {
-    if (is_unknown_change(link))
-        return false;
     if (listed_by_ != calls_.load(std::memory_order_relaxed))
         list_members();
     return link.given;
+}
+
+/// evaluate() of a member whose ring is not over yet, by what another process may have said of it.
+std::uint32_t Set::evaluate_as_given(Link &link, Arrivals &arrivals)
+{
+    is_given(link);
+    if (!link.listed && !link.orphan)
+        release(link);
+    return link.source == nullptr ? 0 : evaluate(link, arrivals);
+}
+
+/// The member whose ring is not over yet and that the kernel's entry with these data is of.
+/// @return NULL: there is none, or several have these data
+Link *Set::find_leaving(std::uint64_t data)
+{
+    Link *found = nullptr;
+    for (std::uint32_t i = 0; i < links_.hot_count(); i++)
+        if (Link *link = links_.hot(i); link->source != nullptr && link->data == data)
+            found = link;
+    for (std::uint32_t i = 0; i < links_.made() && found != nullptr; i++)
+        if (Link *link = links_.at(i);
+            link != found && link->used && !link->removed && link->data == data)
+            return nullptr;
+    return found;
+}
+
+/// A member that has the program's entry in the kernel and the rest of a ring beside it is reported
+/// once. Under the lock.
+/// @param events  of this call, @p n of them
+/// @param event   of the kernel, which gets what the ring has
+/// @retval true it is among @p events already
+bool Set::merge(epoll_event *events, int n, epoll_event &event, std::uint32_t call)
+{
+    if (doubts_until_ns_.load(std::memory_order_relaxed) == 0)
+        return false;
+    Link *link = find_leaving(event.data.u64);
+    if (link == nullptr)
+        return false;
+    for (int i = 0; i < n && link->reported_by == call; i++)
+        if (events[i].data.u64 == event.data.u64) {
+            events[i].events |= event.events;
+            return true;
+        }
+    epoll_event of_ring;
+    if (report(*link, of_ring, call)) {
+        event.events |= of_ring.events;
+    } else if (link->source != nullptr) {
+        link->reported_by = call;
+        if (link->events & EPOLLONESHOT)
+            shoot(*link);
+    }
+    return false;
 }
 
 /// Whether the kernel's entry of a member is not the program's yet.
@@ -321,15 +423,21 @@ int Set::control_native(int op, int fd, Source *source, epoll_event *event)
     if (source != nullptr && op != EPOLL_CTL_DEL &&
         has_gone_back(*source, op == EPOLL_CTL_ADD || has_bell(fd)))
         source = nullptr;
+    bool is_late = false;
+    const int done = control_native_locked(op, fd, source, event, &is_late);
+    if (is_late)
+        wake_others();
+    return done;
+}
+
+/// @param is_late  threads that sleep since before look at no ring, and this one is not over
+int Set::control_native_locked(int op, int fd, Source *source, epoll_event *event, bool *is_late)
+{
     const Locked locked(lock_);
     forget_list();
     Link *link = links_.find(fd);
-    if (link != nullptr && link->source != nullptr) {
-        if (link->removed)
-            release(*link);
-        else
-            restore(*link);
-    }
+    if (link != nullptr && link->source != nullptr)
+        restore(*link);
     const int done = control_locked(op, fd, nullptr, event);
     link = links_.find(fd);
     if (done < 0 || op == EPOLL_CTL_DEL || source == nullptr || link == nullptr ||
@@ -343,10 +451,11 @@ int Set::control_native(int op, int fd, Source *source, epoll_event *event)
     shared_bells_++;
     forget_list();
     leave_rings();
-    // Threads that sleep since before look at no ring. Where a process may have no entries of ours
-    // its program would be handed this one.
-    if (Sharing *sharing = sharing_; sharing != nullptr && sharing->has_entries.load())
-        wake();
+    // Where a process may have no entries of ours its program would be handed the one that wakes.
+    const Sharing *sharing = sharing_;
+    *is_late = sharing != nullptr && sharing->has_entries.load();
+    lates_++;
+    unaware_ = asleep_;
     return done;
 }
 
@@ -365,8 +474,8 @@ void Set::count_sleepers(Sharing &sharing)
 {
     sharing.has_entries = true; // those of children do from the first on
     const std::uint32_t before = sleepers_.fetch_or(sleepers_counted, std::memory_order_seq_cst);
-    if ((before & sleepers_counted) == 0)
-        sharing.sleepers.fetch_add(before, std::memory_order_seq_cst);
+    if ((before & sleepers_counted) == 0) // one of a set of the kernel's is no thread
+        sharing.sleepers.fetch_add(before - (native_ ? 1 : 0), std::memory_order_seq_cst);
 }
 
 /// Another process has begun to use it, and this one has not heard of that. Where it is asked after
@@ -374,7 +483,7 @@ void Set::count_sleepers(Sharing &sharing)
 bool Set::is_used_by_others() const
 {
     const Sharing *sharing = sharing_;
-    return sharing != nullptr && sharing->user.load(std::memory_order_seq_cst) != 0;
+    return sharing != nullptr && sharing->is_used.load(std::memory_order_seq_cst);
 }
 
 /// The kernel's sleep, where others may begin to use the set. @retval false they have
@@ -382,7 +491,7 @@ bool Set::begin_shared_sleep(Sharing &sharing)
 {
     sharing.sleepers.fetch_add(1, std::memory_order_seq_cst);
     // Who begins to use it and then counts sleepers finds this one, or is found.
-    if (sharing.user.load(std::memory_order_seq_cst) == 0)
+    if (!sharing.is_used.load(std::memory_order_seq_cst))
         return true;
     end_shared_sleep(sharing);
     return false;

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +50,44 @@ static void pause_for(long ms)
     nanosleep(&time, NULL);
 }
 
+// Times that the calling thread gave its CPU away by itself: the library waits in pauses of 1 ms,
+// some hundred of them where it waits in vain.
+static long pauses(void)
+{
+    struct rusage used;
+    MUST(getrusage(RUSAGE_THREAD, &used));
+    return used.ru_nvcsw;
+}
+enum { pauses_most = 50 };
+
+// Until a thread, of this process or a child, is in the kernel's epoll wait, as the kernel says.
+static void await_asleep(pid_t thread)
+{
+    char path[64], text[32];
+    snprintf(path, sizeof(path), "/proc/%d/syscall", (int)thread);
+    for (int i = 0; i < 10000; i++, pause_for(1)) {
+        const int file = open(path, O_RDONLY);
+        const long length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+        close(file);
+        text[length < 0 ? 0 : length] = 0;
+        const long call = length > 0 && text[0] != 'r' ? atol(text) : -1; // "running"
+        if (call == SYS_epoll_pwait || call == SYS_epoll_pwait2)
+            return;
+#ifdef SYS_epoll_wait
+        if (call == SYS_epoll_wait)
+            return;
+#endif
+    }
+    fail("a thread that does not sleep");
+}
+
+// Until a child has ended, which stays as it is: the library takes it for one that lives.
+static void await_end(pid_t child)
+{
+    siginfo_t info;
+    MUST(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT));
+}
+
 // A byte by each of some connections, once the set sleeps.
 struct late {
     int count, fds[2];
@@ -82,6 +122,20 @@ static void wait_and_hear(const char *what)
     see("heard", recv(ends[1], &byte, 1, 0));
     struct epoll_event event;
     see("more", epoll_wait(set, &event, 1, 0));
+}
+
+static void end_pair(int *pair)
+{
+    MUST(close(pair[0]));
+    MUST(close(pair[1]));
+}
+
+// One wait, for more events than there should be.
+static void wait_all(const char *what, int timeout)
+{
+    struct epoll_event events[4] = {{0}};
+    const int found = epoll_wait(set, events, 4, timeout);
+    printf("%s: %d, data %d, events %x\n", what, found, (int)events[0].data.u64, events[0].events);
 }
 
 static void begin(void)
@@ -321,22 +375,6 @@ static void become_daemon(int to)
     _exit(0);
 }
 
-static void case_forked_set_daemon(void)
-{
-    int pipes[2];
-    char byte = 0;
-    MUST(pipe(pipes));
-    const pid_t child = begin_child();
-    if (child == 0) {
-        close(pipes[0]);
-        become_daemon(pipes[1]);
-    }
-    MUST(close(pipes[1]));
-    await_child(child);
-    see("daemon", read(pipes[0], &byte, 1));
-    see("daemon", read(pipes[0], &byte, 1));
-}
-
 // The parent changes a member between two forks. The first child, which does not know of that, has
 // taken it as it was, or is gone; and the second one changes it again, or not.
 static void change_between_forks(int first_uses, int second_changes)
@@ -405,14 +443,38 @@ static void case_forked_set_sleeper(void)
     wait_and_hear("after");
 }
 
-// One wait, of another thread. At the end of its time it is too late.
-static void *sleep_there(void *found)
+// One wait without an end, of another thread.
+struct sleeper {
+    pthread_t thread;
+    _Atomic pid_t number;
+    int found;
+};
+
+static void *sleep_there(void *at)
 {
+    struct sleeper *sleeper = at;
     struct epoll_event event = {0};
-    const double began = seconds();
-    const int count = epoll_wait(set, &event, 1, 3000);
-    *(int *)found = count == 1 && seconds() - began < 2.5 ? (int)event.data.u64 : -1;
+    sleeper->number = gettid();
+    sleeper->found = epoll_wait(set, &event, 1, -1) == 1 ? (int)event.data.u64 : -1;
     return NULL;
+}
+
+static void begin_sleeper(struct sleeper *sleeper)
+{
+    *sleeper = (struct sleeper){0};
+    MUST(-pthread_create(&sleeper->thread, NULL, sleep_there, sleeper));
+    while (sleeper->number == 0)
+        pause_for(1);
+    await_asleep(sleeper->number);
+}
+
+// @return what it found: -2 where nothing wakes it
+static int end_sleeper(struct sleeper *sleeper)
+{
+    struct timespec end;
+    MUST(clock_gettime(CLOCK_REALTIME, &end));
+    end.tv_sec += 10;
+    return pthread_timedjoin_np(sleeper->thread, NULL, &end) == 0 ? sleeper->found : -2;
 }
 
 // A thread sleeps in the set when the child is made, or before it has entries of ours. Another one
@@ -420,8 +482,8 @@ static void *sleep_there(void *found)
 // thread.
 static void sleep_while_another_changes(int has_member)
 {
-    int others[2], pipes[2], start[2], found = 0;
-    pthread_t sleeper;
+    int others[2], pipes[2], start[2];
+    struct sleeper sleeper;
     char byte = 0;
     struct epoll_event event;
     MUST(pipe(pipes));
@@ -433,8 +495,7 @@ static void sleep_while_another_changes(int has_member)
         add(set, pipes[0], 3);
     }
     connect_pair(others);
-    MUST(-pthread_create(&sleeper, NULL, sleep_there, &found));
-    pause_for(100);
+    begin_sleeper(&sleeper);
     const pid_t child = begin_child();
     if (child == 0) {
         MUST(read(start[0], &byte, 1));
@@ -444,14 +505,12 @@ static void sleep_while_another_changes(int has_member)
         _exit(0);
     }
     add(set, others[1], 9);
-    pause_for(50);
     MUST(write(start[1], "x", 1));
-    pause_for(400);
+    await_asleep(child);
     MUST(send(others[0], "x", 1, 0));
-    MUST(-pthread_join(sleeper, NULL));
+    see("sleeper", end_sleeper(&sleeper));
     MUST(kill(child, SIGKILL));
     MUST(waitpid(child, NULL, 0));
-    see("sleeper", found);
     hear(others[1]);
 }
 
@@ -539,6 +598,42 @@ static void case_forked_set_changed_unread(void)
     wait_and_hear("after");
 }
 
+// Also where its parent has seen before that the child uses the set.
+static void change_later(int deletes)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 12};
+    int start[2], used[2];
+    char byte = 0;
+    begin();
+    say(ends[0], "unread");
+    MUST(pipe(start));
+    MUST(pipe(used));
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(epoll_wait(set, (struct epoll_event[1]){{0}}, 1, 0));
+        MUST(write(used[1], "x", 1));
+        MUST(read(start[0], &byte, 1));
+        MUST(epoll_ctl(set, deletes ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, ends[1], &event));
+        _exit(0);
+    }
+    MUST(read(used[0], &byte, 1));
+    wait_all("before", 1000);
+    MUST(write(start[1], "x", 1));
+    await_child(child);
+    wait_all("changed", deletes ? 20 : 1000);
+    hear(ends[1]);
+    MUST(close(set));
+    end_pair(ends);
+    end_pair(start);
+    end_pair(used);
+}
+
+static void case_forked_set_changed_later(void)
+{
+    change_later(0);
+    change_later(1);
+}
+
 // Calls of read() of this process.
 static long count_reads(void)
 {
@@ -584,12 +679,17 @@ static void case_forked_set_many(void)
     printf("data %d\n", (int)event.data.u64);
 }
 
-static void change_in_time(const char *what, int op, int fd, uint32_t events, uint64_t data)
+static void change(const char *what, int op, int fd, uint32_t events, uint64_t data)
 {
     struct epoll_event event = {.events = events, .data.u64 = data};
-    const double began = seconds();
     see(what, epoll_ctl(set, op, fd, &event));
-    if (seconds() - began > 0.3)
+}
+
+static void change_in_time(const char *what, int op, int fd, uint32_t events, uint64_t data)
+{
+    const long before = pauses();
+    change(what, op, fd, events, data);
+    if (pauses() - before > pauses_most)
         puts("late");
 }
 
@@ -602,7 +702,7 @@ static pid_t begin_child_that_waits(void)
         MUST(epoll_wait(set, &event, 1, 0));
         _exit(0);
     }
-    pause_for(50);
+    await_end(child);
     return child;
 }
 
@@ -610,8 +710,8 @@ static pid_t begin_child_that_waits(void)
 // without a delay, and a thread that sleeps there hears of them.
 static void case_forked_set_added_unread(void)
 {
-    int others[2], found = 0;
-    pthread_t sleeper;
+    int others[2];
+    struct sleeper sleeper;
     struct epoll_event event = {0};
     begin();
     connect_pair(others);
@@ -622,11 +722,9 @@ static void case_forked_set_added_unread(void)
     change_in_time("modify", EPOLL_CTL_MOD, ends[1], EPOLLIN, 7);
     see("old", epoll_wait(set, &event, 1, 1000));
     hear(ends[1]);
-    MUST(-pthread_create(&sleeper, NULL, sleep_there, &found));
-    pause_for(100);
+    begin_sleeper(&sleeper);
     change_in_time("add", EPOLL_CTL_ADD, others[1], EPOLLIN, 9);
-    MUST(-pthread_join(sleeper, NULL));
-    see("sleeper", found);
+    see("sleeper", end_sleeper(&sleeper));
     change_in_time("modify", EPOLL_CTL_MOD, others[1], EPOLLIN | EPOLLOUT, 9);
     change_in_time("modify", EPOLL_CTL_MOD, others[1], EPOLLIN, 9);
     hear(others[1]);
@@ -647,6 +745,237 @@ static void case_forked_set_added_unread_first(void)
     hear(ends[1]);
     wait_and_hear("after");
     await_child(child);
+}
+
+// ---- what one process says, and another one shows
+
+enum last_word { taken_out, changed, reported, last_words };
+
+// Says its word of a member behind the fork, and makes no call of the set any more.
+static void say_last(enum last_word word, int ends_first)
+{
+    int start[2];
+    char byte = 0;
+    const pid_t parent = getpid();
+    begin();
+    MUST(pipe(start));
+    if (word == reported)
+        change("one-shot", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLONESHOT, 7);
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(read(start[0], &byte, 1));
+        while (ends_first && kill(parent, 0) == 0)
+            pause_for(1);
+        MUST(send(ends[0], "x", 1, 0));
+        wait_all("child", word == changed ? 2000 : 50);
+        _exit(0);
+    }
+    if (word == taken_out)
+        see("delete", epoll_ctl(set, EPOLL_CTL_DEL, ends[1], NULL));
+    if (word == changed)
+        change("modify", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLRDHUP, 8);
+    if (word == reported) {
+        MUST(send(ends[0], "x", 1, 0));
+        wait_all("parent", 2000);
+    }
+    MUST(write(start[1], "x", 1));
+    if (!ends_first)
+        await_child(child);
+    _exit(0);
+}
+
+static void case_forked_set_last_word(void)
+{
+    for (int i = 0; i < 2 * last_words; i++) {
+        int end[2];
+        char byte = 0;
+        MUST(pipe(end));
+        const pid_t parent = begin_child();
+        if (parent == 0) {
+            close(end[0]);
+            say_last((enum last_word)(i / 2), i % 2);
+        }
+        MUST(close(end[1]));
+        MUST(waitpid(parent, NULL, 0));
+        see("end", read(end[0], &byte, 1)); // of both
+        MUST(close(end[0]));
+    }
+}
+
+// A process that has the set alone again, while bytes are unread: what it deletes and changes is
+// what the kernel's entry says as well.
+static void case_forked_set_alone_again(void)
+{
+    int others[2], last[2];
+    for (int deletes = 0; deletes < 2; deletes++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.u64 = 12};
+        begin();
+        connect_pair(others);
+        connect_pair(last);
+        say(ends[0], "unread");
+        const pid_t child = begin_child();
+        if (child == 0) {
+            MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
+            _exit(0);
+        }
+        await_child(child);
+        wait_all("unread", 1000);
+        add(set, others[1], 9);
+        add(set, last[1], 10);
+        if (deletes)
+            see("delete", epoll_ctl(set, EPOLL_CTL_DEL, ends[1], NULL));
+        else
+            change("one-shot", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLONESHOT, 13);
+        wait_all("changed", deletes ? 0 : 1000);
+        hear(ends[1]);
+        exchange(ends, 1); // by TCP from now on
+        say(ends[0], "more");
+        wait_all("more", 20);
+        hear(ends[1]);
+        MUST(close(set));
+        end_pair(ends);
+        end_pair(others);
+        end_pair(last);
+    }
+}
+
+// A member that has both the rest of a ring and what came behind that is reported once in a wait.
+static void case_forked_set_once(void)
+{
+    begin();
+    say(ends[0], "ring");
+    const pid_t child = begin_child_that_waits();
+    change("modify", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLOUT, 8);
+    for (int i = 0; i < 3; i++)
+        wait_all("both", 1000);
+    change("one-shot", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLOUT | EPOLLONESHOT, 9);
+    wait_all("first", 1000);
+    wait_all("no more", 0);
+    change("again", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLOUT | EPOLLONESHOT, 10);
+    wait_all("first", 1000);
+    wait_all("no more", 0);
+    hear(ends[1]);
+    change("after", EPOLL_CTL_MOD, ends[1], EPOLLIN, 7);
+    wait_and_hear("after");
+    await_child(child);
+}
+
+// Two processes sleep in the set, the one that knows nothing of a new member since later.
+static void case_forked_set_two_sleep(void)
+{
+    int others[2], pipes[2];
+    char byte = 0;
+    struct sleeper sleeper;
+    struct epoll_event event;
+    begin();
+    connect_pair(others);
+    const pid_t first = begin_child_that_waits();
+    exchange(ends, 1);
+    MUST(epoll_wait(set, &event, 1, 50)); // both know that all rings are over, and sleep on
+    MUST(pipe(pipes));
+    begin_sleeper(&sleeper);
+    const pid_t child = begin_child();
+    if (child == 0) {
+        MUST(epoll_wait(set, &event, 1, 50));
+        MUST(write(pipes[1], "x", 1));
+        for (int i = 0; i < 2000; i++) // and leaves it to its parent
+            if (epoll_wait(set, &event, 1, -1) > 0)
+                pause_for(1);
+        _exit(0);
+    }
+    MUST(read(pipes[0], &byte, 1));
+    await_asleep(child);
+    say(others[0], "new");
+    change("add", EPOLL_CTL_ADD, others[1], EPOLLIN, 9);
+    see("sleeper", end_sleeper(&sleeper));
+    MUST(kill(child, SIGKILL));
+    MUST(waitpid(child, NULL, 0));
+    hear(others[1]);
+    await_child(first);
+}
+
+// A process whose first member by ring comes when another one has used the set has no thread that
+// sleeps there: the next child waits for none.
+static void case_forked_set_counted(void)
+{
+    struct epoll_event event;
+    connect_pair(ends);
+    set = make_set();
+    const pid_t first = begin_child_that_waits();
+    say(ends[0], "new");
+    add(set, ends[1], 9);
+    const pid_t second = begin_child();
+    if (second == 0) {
+        const long before = pauses();
+        MUST(epoll_wait(set, &event, 1, 0));
+        if (pauses() - before > pauses_most)
+            puts("late");
+        _exit(0);
+    }
+    await_child(second);
+    await_child(first);
+    see("new", epoll_wait(set, &event, 1, 1000));
+    hear(ends[1]);
+}
+
+static void *wait_at_once(void *at)
+{
+    pthread_barrier_wait(at);
+    struct epoll_event event;
+    MUST(epoll_wait(set, &event, 1, 0));
+    return NULL;
+}
+
+// Threads of a daemon that make their first calls together go on by ring.
+static void become_daemon_of_threads(int to)
+{
+    enum { threads = 3 };
+    pthread_t thread[threads];
+    pthread_barrier_t barrier;
+    begin();
+    const int was_by_ring = is_by_ring(ends);
+    const pid_t parent = getpid();
+    if (begin_child() != 0)
+        _exit(0);
+    while (kill(parent, 0) == 0) // nor is it waited for
+        pause_for(1);
+    MUST(-pthread_barrier_init(&barrier, NULL, threads));
+    for (int i = 0; i < threads; i++)
+        MUST(-pthread_create(&thread[i], NULL, wait_at_once, &barrier));
+    for (int i = 0; i < threads; i++)
+        MUST(-pthread_join(thread[i], NULL));
+    if (was_by_ring && !is_by_ring(ends))
+        puts("daemon: by TCP");
+    MUST(write(to, "x", 1));
+    _exit(0);
+}
+
+static void end_of_daemon(void (*become)(int to))
+{
+    int pipes[2];
+    char byte = 0;
+    MUST(pipe(pipes));
+    const pid_t child = begin_child();
+    if (child == 0) {
+        close(pipes[0]);
+        become(pipes[1]);
+    }
+    MUST(close(pipes[1]));
+    await_child(child);
+    see("daemon", read(pipes[0], &byte, 1));
+    see("daemon", read(pipes[0], &byte, 1));
+    MUST(close(pipes[0]));
+}
+
+static void case_forked_set_daemon(void)
+{
+    end_of_daemon(become_daemon);
+}
+
+static void case_forked_set_daemon_threads(void)
+{
+    for (int i = 0; i < 8; i++)
+        end_of_daemon(become_daemon_of_threads);
 }
 
 // Servers whose processes have one set, and the first one goes. Each answers what it gets.
@@ -709,10 +1038,17 @@ const struct trap forked_sets_traps[] = {
     {"forked_set_asleep_empty", case_forked_set_asleep_empty},
     {"forked_set_unread", case_forked_set_unread},
     {"forked_set_changed_unread", case_forked_set_changed_unread},
+    {"forked_set_changed_later", case_forked_set_changed_later},
     {"forked_set_many", case_forked_set_many},
     {"forked_set_added_unread", case_forked_set_added_unread},
     {"forked_set_added_unread_first", case_forked_set_added_unread_first},
+    {"forked_set_last_word", case_forked_set_last_word},
+    {"forked_set_alone_again", case_forked_set_alone_again},
+    {"forked_set_once", case_forked_set_once},
+    {"forked_set_two_sleep", case_forked_set_two_sleep},
+    {"forked_set_counted", case_forked_set_counted},
     {"forked_set_daemon", case_forked_set_daemon},
+    {"forked_set_daemon_threads", case_forked_set_daemon_threads},
     {"forked_set_workers", case_forked_set_workers},
     {NULL, NULL},
 };
