@@ -2,7 +2,6 @@
 #include "measure/in_place.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "traffic/payload.hpp"
 #include "transport/transport.hpp"
@@ -10,26 +9,12 @@
 namespace pktgen
 {
 
-namespace
-{
-
-/// More than a message of largest_size needs in buffers of 512 bytes.
-constexpr size_t most_rooms = 32768;
-
-} // namespace
-
 template <typename Transport>
 InPlace<Transport>::InPlace(Transport transport, const Point &point, Sizes sizes)
     : Work(point), transport_(transport), sizes_(std::move(sizes)), content_(point.pattern),
       plain_(point.pattern == Pattern::counter), burst_(static_cast<uint16_t>(point.burst)),
-      count_(point.count != 0 ? point.count : UINT64_MAX), wanted_(burst_), rooms_(most_rooms)
+      count_(point.count != 0 ? point.count : UINT64_MAX)
 {
-}
-
-template <typename Transport>
-InPlace<Transport>::~InPlace()
-{
-    transport_.abort();
 }
 
 template <typename Transport>
@@ -39,68 +24,47 @@ void InPlace<Transport>::slice(unsigned steps)
         push();
 }
 
-/// Builds a message that fits into the rooms, and counts it. @param used  rooms that it takes
+/// A burst's lengths, or those of all that is left.
 template <typename Transport>
-bool InPlace<Transport>::build_one(const ntbmsg_room *rooms, size_t room_count, uint32_t size,
-                                   uint32_t *used)
+void InPlace<Transport>::look_ahead()
 {
-    const uint32_t bytes = rooms[0].bytes;
-    *used = (size + bytes - 1) / bytes;
-    if (*used > room_count)
-        return false;
-    const uint64_t number = sent_.messages;
-    for (uint32_t i = 0, done = 0; i < *used; ++i, done += bytes) {
-        auto *at = static_cast<std::byte *>(rooms[i].address);
-        const uint32_t n = std::min(size - done, bytes);
-        if (plain_)
-            fill_words(at, n, number);
-        else
-            content_.fill(at, n, done, number);
+    const uint64_t most = std::min<uint64_t>(burst_, count_ - sent_.messages);
+    for (; ahead_ < most; ++ahead_) {
+        lengths_[ahead_] = sizes_.size();
+        sizes_.advance();
     }
-    ++sent_.messages;
-    sent_.bytes += size;
-    sent_.sum += expected_sum(size, number);
-    return true;
 }
 
-/// Messages of one burst into rooms that were reserved. @return how many
 template <typename Transport>
-uint16_t InPlace<Transport>::build(uint16_t rooms)
+void InPlace<Transport>::count_sent(uint16_t n)
 {
-    uint16_t made = 0;
-    for (uint32_t at = 0; made < burst_ && at < rooms && sent_.messages < count_; ++made) {
-        uint32_t used = 0;
-        if (!build_one(&rooms_[at], rooms - at, sizes_.size(), &used)) {
-            // A burst of such messages, if the peer has as many buffers.
-            wanted_ =
-                static_cast<uint16_t>(std::min<uint64_t>(uint64_t{used} * burst_, most_rooms));
-            break;
-        }
-        lengths_[made] = sizes_.size();
-        sizes_.advance();
-        at += used;
+    for (uint16_t i = 0; i < n; ++i) {
+        sent_.bytes += lengths_[i];
+        sent_.sum += expected_sum(lengths_[i], sent_.messages + i);
     }
-    return made;
+    sent_.messages += n;
+    std::copy(lengths_ + n, lengths_ + ahead_, lengths_);
+    ahead_ = static_cast<uint16_t>(ahead_ - n);
 }
 
 template <typename Transport>
 void InPlace<Transport>::push()
 {
-    const int got = transport_.reserve(rooms_.data(), wanted_);
-    if (got <= 0) {
-        ++tx_full_;
-        if (got < 0)
-            fail(got);
-        return;
-    }
-    const uint16_t made = build(static_cast<uint16_t>(got));
-    const int sent = made > 0 ? transport_.commit(lengths_, made) : 0;
-    transport_.abort(); // rooms that were not needed
-    tx_full_ += made < burst_ ? 1 : 0;
-    if (sent < 0)
-        fail(sent);
-    else if (sent_.messages >= count_)
-        sending_ = false;
+    look_ahead();
+    const uint64_t first = sent_.messages;
+    const app::Built built =
+        bursts_.send(transport_, {lengths_, ahead_},
+                     [this, first](uint16_t i, std::byte *to, uint32_t bytes, uint32_t offset) {
+                         if (plain_)
+                             fill_words(to, bytes, first + i);
+                         else
+                             content_.fill(to, bytes, offset, first + i);
+                     });
+    tx_full_ += built.sent < ahead_ ? 1 : 0;
+    if (built.sent < 0)
+        return fail(built.sent);
+    count_sent(static_cast<uint16_t>(built.sent));
+    sending_ = sent_.messages < count_;
 }
 
 template class InPlace<QueueTransport>;

@@ -5,8 +5,8 @@
 #define PKTGEN_MEASURE_IN_PLACE_HPP
 
 #include <cstdint>
-#include <vector>
 
+#include "built_bursts.hpp"
 #include "measure/work.hpp"
 #include "point/sizes.hpp"
 #include "traffic/content.hpp"
@@ -19,15 +19,14 @@ class InPlace final : public Work
 {
 public:
     InPlace(Transport transport, const Point &point, Sizes sizes);
-    ~InPlace() override;
 
     void slice(unsigned steps) override;
     bool sent_all() const override { return !sending_; }
 
 private:
     void push();
-    uint16_t build(uint16_t rooms);
-    bool build_one(const ntbmsg_room *rooms, size_t room_count, uint32_t size, uint32_t *used);
+    void look_ahead();
+    void count_sent(uint16_t n);
 
     Transport transport_;
     Sizes sizes_;
@@ -35,9 +34,9 @@ private:
     const bool plain_;
     const uint16_t burst_;
     const uint64_t count_; ///< messages to send
-    uint16_t wanted_;      ///< rooms to ask for: grows to what a burst needs
-    std::vector<ntbmsg_room> rooms_;
-    uint32_t lengths_[largest_burst];
+    app::BuiltBursts bursts_;
+    uint32_t lengths_[largest_burst]; ///< of the next messages
+    uint16_t ahead_ = 0;              ///< how many these are
 };
 
 } // namespace pktgen

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "build.hpp"
 #include "options.hpp"
 #include "point/lists.hpp"
 
@@ -289,9 +290,8 @@ std::string parse_words(Options &o, const Raw &raw)
     if (!raw.pace.empty() && raw.pace != "recorded" && raw.pace != "max")
         return "--pace " + raw.pace + ": must be recorded or max";
     o.recorded = raw.pace == "recorded";
-    if (!raw.build.empty() && raw.build != "mbuf" && raw.build != "in-place")
-        return "--build " + raw.build + ": must be mbuf or in-place";
-    o.in_place = raw.build == "in-place";
+    if (const std::string error = app::parse_build(raw.build, o.in_place); !error.empty())
+        return error;
     if (!raw.region.empty() && raw.region != "direct" && raw.region != "served")
         return "--region " + raw.region + ": must be direct or served";
     o.served = raw.region == "served";
@@ -443,7 +443,7 @@ void note_as_text(Options &o, const Raw &raw)
         {"count", std::to_string(o.count)},
         {"repeat", std::to_string(o.repeat)},
         {"pattern", name_of(o.pattern)},
-        {"build", o.in_place ? "in-place" : "mbuf"},
+        {"build", app::build_name(o.in_place)},
         {"verify", o.verify ? "yes" : "no"},
         {"pcap", o.pcap},
         {"pace", o.recorded ? "recorded" : "max"},

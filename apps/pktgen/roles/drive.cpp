@@ -11,6 +11,7 @@
 
 #include <rte_cycles.h>
 
+#include "build.hpp"
 #include "machine.hpp"
 #include "measure/lcores.hpp"
 #include "options/plan.hpp"
@@ -286,7 +287,7 @@ void Sweep::label(app::ResultPoint &result, const Planned &planned) const
     const bool direct = result.region == "direct";
     result.completion = completion_of(p, direct);
     result.copy_mode = name_of(copy_mode_of(device.name));
-    result.build = options_.in_place ? "in-place" : "mbuf";
+    result.build = app::build_name(options_.in_place);
     // The CPU that posts stores what is written directly, and atomics are words.
     result.copied_by_dma = device.dma_min != 0 && p.size_to >= device.dma_min && !direct;
 }
