@@ -30,6 +30,39 @@ def case_ping(world):
     peer.quit()
 
 
+def case_built_in_place(world):
+    """On several channels, of which one at a time has rooms, beside a queue."""
+    both_ways = ("--queues", "1", "--channels", "3")
+    peer = world.console("serve", *both_ways, "--build", "in-place", "--auto-start")
+    host = world.console("send", *both_ways, "--connect", "--forward-mode", "ping", "--count", "300")
+    for size in (1, 2048, 2049, 70000):
+        host.tell(f"set size {size}", "set in-flight 8", "start", f"wait connected {PATIENCE}",
+                  f"wait done {PATIENCE}")
+        answer = host.ask("show stats")
+        expect(answer.count("300 answers") == 4 and "unexpected" not in answer, answer)
+        host.tell("stop")
+        answer = peer.ask("show stats")
+        built = [int(n) for n in re.findall(r"built +(\d+) messages in receive buffers", answer)]
+        expect(len(built) == 4 and min(built) > 0 and (size > 2048 or set(built) == {300}), answer)
+        peer.ask("clear stats")
+    host.quit()
+    peer.quit()
+
+
+def case_built_for_peers_that_die(world):
+    peer = world.console("serve", "--channels", "2", "--build", "in-place", "--auto-start")
+    own = ("--channels", "2", "--connect", "--forward-mode", "ping", "--size", "5000", "--in-flight", "16",
+           "--auto-start")
+    for _ in range(3):
+        host = world.console("send", *own)
+        host.await_answer("show stats", r"\d{3,} answers(.|\n)*\d{3,} answers")
+        host.process.child.kill()
+    host = world.console("send", *own)
+    host.await_answer("show stats", r"\d{3,} answers(.|\n)*\d{3,} answers")
+    host.quit()
+    peer.quit()
+
+
 def case_modes(world):
     """Beside a queue, and each in a mode of its own; every message once."""
     peer = world.console("serve", "--queues", "1", "--channels", "2")

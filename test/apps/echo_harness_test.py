@@ -133,6 +133,27 @@ def case_peer_killed(world):
     host.quit()
 
 
+def case_built_in_place(world):
+    """Answers are built as they were asked to be, and each start may ask anew."""
+    peer = world.console("serve", "--forward-mode", "echo", "--build", "in-place", "--auto-start")
+    expect("build       in-place" in peer.ask("show config"), "show config")
+    host = world.console("send", "--forward-mode", "ping", "--size", "3000", "--count", "500", "--in-flight", "8")
+    host.tell(f"wait connected {PATIENCE}", "start", f"wait done {PATIENCE}")
+    expect("500 answers)" in host.ask("show stats"), "answers")
+    # Those for which there were too few buffers at a time went as they were.
+    built = re.search(r"sent +500 messages, 1500000 bytes.*\n +built +(\d+) messages in receive", peer.ask("show stats"))
+    expect(built and int(built[1]) > 0, "built")
+    peer.tell("stop", "set build mbuf", "start")
+    expect("build       mbuf" in peer.ask("show config"), "set build")
+    host.tell("stop", "start", f"wait done {PATIENCE}")
+    expect("500 answers)" in host.ask("show stats"), "answers")
+    answer = peer.ask("show stats")
+    expect("sent        500 messages" in answer and "built" not in answer, answer)
+    peer.tell("set build in-place")
+    peer.process.expect_end(1, "stop first: build is taken over at start")
+    host.quit()
+
+
 def case_copy_engines(world):
     """Long messages by the engine that was asked for, and back to the CPU's stores."""
     peer = world.console("serve", "--forward-mode", "echo", "--auto-start")
@@ -194,6 +215,7 @@ def case_bad_commands(world):
         ("set fwd nonsense", "a word is wrong, or one is missing: set fwd nonsense"),
         ("set fwd echo 1", "there is no queue or channel 1, the last one is 0"),
         ("set fwd echo -1", "-1: must be a number"),
+        ("set build there", "a word is wrong, or one is missing: set build there"),
         ("set burst 0", "burst 0: must be a number from 1 to 512"),
         ("set burst 513", "must be a number from 1 to 512"),
         ("set burst 99999999999999999999", "must be a number"),
@@ -228,6 +250,9 @@ def case_bad_options(world):
         (2, ["-i", "--timeout", "1"], "--timeout goes with --send and --serve"),
         (2, ["--serve", "--burst", "1"], "--burst goes with --interactive"),
         (2, ["--serve", "--stats-period", "1"], "--stats-period goes with --interactive"),
+        (2, ["--serve", "--build", "there"], "--build there: must be mbuf or in-place"),
+        (2, ["--send", "x", "--build", "in-place"], "--build goes with --serve and mode echo"),
+        (2, ["--forward-mode", "ping", "--build", "in-place"], "--build has no effect in mode ping"),
         (2, ["-i", "--burst", "513"], "must be a number from 1 to 512"),
         (1, ["--cmdline-file", "/nowhere"], "/nowhere: No such file"),
         (1, ["--cmdline-file", str(world.folder)], "Is a directory"),

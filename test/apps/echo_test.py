@@ -33,6 +33,62 @@ def case_sizes(world):
         same_through(world, total, "--size", str(size))
 
 
+def built_through(world, size, total, *own):
+    """The same through a server that builds its answers in place. @return the report"""
+    path = world.folder / "report"
+    same_through(world, total, "--size", str(size), "--json", str(path), *own)
+    return json.loads(path.read_text())
+
+
+def case_built_in_place(world):
+    """From one byte through messages that take many receive buffers, each answer built."""
+    server = world.serve("--build", "in-place", "--max-message", "1M")
+    for size, total in ((1, 3000), (48, 5000), (1024, 70_001), (2048, 70_000), (2049, 70_001),
+                        (4097, 200_001), (1_000_000, 3_000_000)):
+        report = built_through(world, size, total, "--in-flight", "8")
+        expect(report["build"] == "in-place" and report["messages"] == -(-total // size), report)
+        # Those for which there were too few buffers at a time went as they were.
+        expect(report["built"] == report["messages"] or size > 2048, f"{size}: {report['built']}")
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0, "served 3000 messages, 3000 bytes; 3000 built in place")
+
+
+def case_built_beyond_the_rooms(world):
+    """An answer that wants more rooms than the ring has lines goes as it is, in its turn."""
+    world.serve("--build", "in-place", "--max-message", "1M")
+    report = built_through(world, 300_000, 3_000_001, "--ring", "64", "--in-flight", "3")
+    expect(report["messages"] == 11 and report["built"] == 1, f"{report['built']} built") # the last byte
+
+
+def case_built_on_queues(world):
+    """Echoes that wait for those of other queues hold receive buffers."""
+    world.serve("--queues", "3", "--build", "in-place")
+    report = built_through(world, 64, 2_000_000, "--queues", "3", "--in-flight", "1024")
+    expect(report["built"] == report["messages"] == 31250, f"{report['built']} built")
+
+
+def case_built_for_peers_that_die(world):
+    """Nothing is kept back of what was reserved for a peer that is gone: the next one is served."""
+    server = world.serve("--build", "in-place")
+    for round in range(3):
+        sender = world.endless("--size", "5000", "--in-flight", "64")
+        sender.child.kill()
+        await_fact(lambda: server.text().count("built in place") > round, "the end of a peer")
+        expect(built_through(world, 3000, 300_000)["built"] > 0, "nothing was built")
+        await_fact(lambda: server.text().count("built in place") > round + 1, "the end of a peer")
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0)
+
+
+def case_copied_by_default(world):
+    server = world.serve()
+    report = built_through(world, 1000, 10_000)
+    expect(report["build"] == "mbuf" and report["built"] == 0, report)
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0)
+    expect("built" not in server.text(), server.text())
+
+
 def case_one_in_flight(world):
     world.serve()
     same_through(world, 50_000, "--in-flight", "1", "--size", "64")

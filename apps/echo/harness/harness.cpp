@@ -10,6 +10,7 @@
 #include <rte_lcore.h>
 #include <rte_rawdev.h>
 
+#include "build.hpp"
 #include "modes/generator.hpp"
 #include "peer.hpp"
 #include "signals.hpp"
@@ -41,6 +42,7 @@ Settings settings_of(const Options &o)
     Settings s;
     s.size = o.size;
     s.count = o.count;
+    s.in_place = o.in_place;
     if (o.burst != 0)
         s.burst = o.burst;
     if (o.in_flight != 0)
@@ -111,6 +113,12 @@ std::string Harness::set_number(const std::string &name, uint64_t value)
         return "stop first: " + name + " is taken over at start";
     settings_.*found->field = value;
     return {};
+}
+
+std::string Harness::set_build(const std::string &where)
+{
+    return running_ ? "stop first: build is taken over at start"
+                    : app::parse_build(where, settings_.in_place);
 }
 
 bool Harness::uses(std::unique_ptr<Forwarder> (*make)(const Way &, const Settings &)) const

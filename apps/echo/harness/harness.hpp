@@ -40,6 +40,9 @@ public:
     /// "burst", "size", "in-flight", "flows" or "count"
     std::string set_number(const std::string &name, uint64_t value);
 
+    /// "mbuf" or "in-place": where mode echo builds what it sends.
+    std::string set_build(const std::string &where);
+
     /// Where mode file puts what the peer sends.
     std::string set_folder(const std::string &path);
     /// Has mode file send a file, or a folder and what is in it.

@@ -9,6 +9,7 @@
 #include <rte_pmd_plx_ntb.h>
 #include <rte_rawdev.h>
 
+#include "build.hpp"
 #include "harness/harness.hpp"
 #include "units.hpp"
 
@@ -82,6 +83,7 @@ void print_counters(const Counters &c)
         const char *text;
         uint64_t count;
     } rare[] = {
+        {"  built       %" PRIu64 " messages in receive buffers of the peer\n", c.built},
         {"  dropped     %" PRIu64 " messages\n", c.dropped},
         {"  no mbuf     %" PRIu64 " times\n", c.tx_nombuf},
         {"  unexpected  %" PRIu64 " messages\n", c.unexpected},
@@ -142,6 +144,7 @@ void show_config(Harness &harness)
         std::printf("count       %" PRIu64 " messages per queue\n", s.count);
     else
         std::printf("count       no end\n");
+    std::printf("build       %s\n", app::build_name(s.in_place));
     std::printf("files to    %s\n", harness.files().folder_fd() >= 0
                                         ? harness.files().folder().c_str()
                                         : "nowhere: no folder is chosen");

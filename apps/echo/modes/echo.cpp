@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mode echo: what comes on a queue goes back on it, in the mbufs it came in.
+// Mode echo: what comes on a queue goes back on it, in the mbufs it came in, or built anew in
+// receive buffers of the peer.
 #include "modes/modes.hpp"
+#include "traffic/builder.hpp"
 #include "traffic/outbox.hpp"
 #include "traffic/stamp.hpp"
 
@@ -10,6 +12,15 @@ namespace echo
 namespace
 {
 
+/// Sends back the mbufs.
+struct Forward {
+    int flush(Outbox &box, const Way &way, Counters &counters) const
+    {
+        return box.flush(way, counters);
+    }
+};
+
+template <typename Sender>
 class Echo final : public Forwarder
 {
 public:
@@ -25,8 +36,8 @@ public:
         if (box_.empty())
             receive();
         // The peer is gone, or does not take a message as long as the one it sent.
-        if (!box_.empty() && box_.flush(way_, counters_) < 0)
-            counters_.dropped += box_.drop_front();
+        if (!box_.empty() && sender_.flush(box_, way_, counters_) < 0)
+            counters_.dropped += box_.free_front(1);
     }
 
     /// What came from this peer does not go to the next one.
@@ -46,6 +57,7 @@ private:
     }
 
     uint16_t burst_;
+    Sender sender_;
     Outbox box_;
 };
 
@@ -53,7 +65,9 @@ private:
 
 std::unique_ptr<Forwarder> make_echo(const Way &way, const Settings &settings)
 {
-    return std::make_unique<Echo>(way, settings);
+    if (settings.in_place)
+        return std::make_unique<Echo<Builder>>(way, settings);
+    return std::make_unique<Echo<Forward>>(way, settings);
 }
 
 } // namespace echo

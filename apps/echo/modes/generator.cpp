@@ -45,7 +45,7 @@ void Generator::flush(const Way &way, Counters &counters)
 {
     const int sent = box_.flush(way, counters);
     if (sent < 0 && sent != -ENOTCONN)
-        counters.dropped += box_.drop_front();
+        counters.dropped += box_.free_front(1);
 }
 
 } // namespace echo

@@ -122,7 +122,7 @@ void Io::send_messages()
     if (sent == -ENOTCONN)
         counters_.dropped += box_.drop_all();
     else if (sent < 0)
-        counters_.dropped += box_.drop_front();
+        counters_.dropped += box_.free_front(1);
 }
 
 std::string Io::report() const

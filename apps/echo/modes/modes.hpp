@@ -23,6 +23,7 @@ struct Settings {
     uint64_t in_flight = 1;    ///< ping: messages, per queue
     uint64_t flows = 256;      ///< flowgen: flows it takes turns with
     uint64_t count = 0;        ///< messages to make per queue; 0: no end
+    bool in_place = false;     ///< echo: answers are built in receive buffers of the peer
     FileWork *files = nullptr; ///< file: outlives the queues
     Ports *ports = nullptr;    ///< io: started, and outlives the queues
 };

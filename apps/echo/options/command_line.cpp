@@ -5,6 +5,7 @@
 #include <bit>
 #include <vector>
 
+#include "build.hpp"
 #include "modes/modes.hpp"
 #include "options.hpp"
 #include "traffic/carrier.hpp"
@@ -69,6 +70,10 @@ std::vector<app::Option> option_table(Options &o)
          "with modes: N channels of the library, instead of queues\n"
          "or beside them; both sides have as many"},
         {"connect", nullptr, &o.connect, "connect the channels; one side does, the other listens"},
+        {"build", "WHERE", &o.build,
+         "where answers are built: mbuf (the one that came, and\n"
+         "copied from there), or in-place, in receive buffers of\n"
+         "the peer (--serve and mode echo); default mbuf"},
         {"count", "N", app::Number{&o.count, 1, UINT64_MAX},
          "end after N messages (in a mode: per queue); FILE is\n"
          "repeated as needed"},
@@ -139,6 +144,7 @@ std::string misplaced(const Options &o)
         {"--dir", !o.dir.empty(), forwarding, "--interactive"},
         {"--channels", o.channels != 0, forwarding, "--interactive"},
         {"--connect", o.connect, forwarding, "--interactive"},
+        {"--build", !o.build.empty(), serving | forwarding, "--serve and mode echo"},
         {"--burst", o.burst != 0, forwarding, "--interactive"},
         {"--flows", o.flows != 0, forwarding, "--interactive"},
     };
@@ -166,6 +172,7 @@ std::string unused_alone(const Options &o)
         {"--flows", o.flows != 0, name == "flowgen"},
         {"--dir", !o.dir.empty(), name == "file"},
         {"--tx-first", o.tx_first, !makes_messages},
+        {"--build", !o.build.empty(), name == "echo"},
     };
     for (const auto &row : table) {
         if (row.given && !row.used)
@@ -214,7 +221,9 @@ std::string parse(int argc, char **argv, Options &options)
         return "--ring " + std::to_string(options.ring) + ": must be a power of two";
     if (options.queues == 0 && options.channels == 0)
         options.queues = 1;
-    error = misplaced(options);
+    error = app::parse_build(options.build, options.in_place);
+    if (error.empty())
+        error = misplaced(options);
     if (!error.empty() || options.serve)
         return error;
     return options.harness() ? check_forward(options) : check_send(options);

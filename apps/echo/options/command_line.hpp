@@ -32,6 +32,9 @@ struct Options {
     uint64_t flows = 0;       ///< 0: not given
     double stats_period = 0;  ///< seconds; 0: never
 
+    std::string build;     ///< of what is echoed; empty: not given
+    bool in_place = false; ///< what it says
+
     std::string device = "raw_plx_ntb0";
     uint64_t size = 0;      ///< bytes of a message; 0: not given
     uint64_t in_flight = 0; ///< messages per queue; 0: not given

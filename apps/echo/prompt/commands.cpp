@@ -89,6 +89,8 @@ void add_set(std::vector<Command> &list, Harness &h)
                         const std::string error = number_of(w[2], value);
                         return error.empty() ? h.set_number(w[1], value) : error;
                     }});
+    list.push_back({"set build mbuf|in-place", "where mode echo builds what it sends",
+                    [&h](const Words &w) { return h.set_build(w[2]); }});
 }
 
 void add_copy(std::vector<Command> &list, Harness &h)

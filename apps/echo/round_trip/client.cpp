@@ -212,6 +212,7 @@ void Client::accept(uint16_t q, rte_mbuf *mbuf, const ntbmsg_meta &meta, uint64_
     }
     Slot &slot = slot_of(expected);
     slot.back = mbuf;
+    report_->built += (meta.flags & built_flag) != 0;
     report_->round_trips.record(now - slot.sent_tsc);
     ++queue.received;
     last_echo_tsc_ = alive_tsc_ = now;

@@ -7,6 +7,7 @@
 
 #include <rte_cycles.h>
 
+#include "build.hpp"
 #include "json.hpp"
 #include "units.hpp"
 #include "whole_file.hpp"
@@ -65,6 +66,8 @@ std::string to_json(const Report &r, const Options &o)
     json.member("queues", o.queues);
     json.member("messages", r.messages);
     json.member("bytes", r.bytes);
+    json.member("build", app::build_name(r.built != 0));
+    json.member("built", r.built);
     json.member("missing", r.missing);
     json.member("seconds", r.seconds);
     json.member("messages_per_second", per_second(static_cast<double>(r.messages), r.seconds));
@@ -102,6 +105,9 @@ void print(const Report &r, const Options &o, FILE *to)
                  " in flight on each of %" PRIu64 " queue%s, %s\n",
                  o.size, o.in_flight, o.queues, o.queues == 1 ? "" : "s",
                  app::with_unit(r.seconds, "s").c_str());
+    if (r.built != 0)
+        std::fprintf(to, "  built       %" PRIu64 " answers in receive buffers of this side\n",
+                     r.built);
     std::fprintf(to, "  round trip  %s  (min %s, mean %s)\n",
                  app::quantiles_text(h, static_cast<double>(rte_get_tsc_hz())).c_str(),
                  duration(static_cast<double>(h.min())).c_str(), duration(h.mean()).c_str());

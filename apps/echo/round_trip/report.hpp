@@ -20,6 +20,7 @@ struct Report {
     bool interrupted = false;   ///< a signal ended the run early
     uint64_t messages = 0;      ///< came back and were compared
     uint64_t bytes = 0;         ///< in them
+    uint64_t built = 0;         ///< of them, in receive buffers of this side
     uint64_t missing = 0;       ///< sent and not come back
     double seconds = 0;         ///< from the first message sent to the last one back
     uint32_t crc_sent = 0;      ///< CRC-32C of everything that was sent

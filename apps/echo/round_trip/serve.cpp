@@ -49,6 +49,7 @@ Server::Server(ntbmsg_endpoint *endpoint, const Options &options)
 {
     Settings settings;
     settings.burst = burst;
+    settings.in_place = options.in_place;
     for (uint16_t q = 0; q < options.queues; ++q)
         queues_.push_back(make_echo({endpoint, q}, settings));
 }
@@ -87,12 +88,15 @@ void Server::peer_left()
         queue->link_lost();
         sum.tx_messages += queue->counters().tx_messages;
         sum.tx_bytes += queue->counters().tx_bytes;
+        sum.built += queue->counters().built;
         sum.dropped += queue->counters().dropped;
         queue->clear();
     }
     if (sum.tx_messages == 0 && app::stop_signal() != 0)
         return; // no peer was lost
     std::printf("served %" PRIu64 " messages, %" PRIu64 " bytes", sum.tx_messages, sum.tx_bytes);
+    if (sum.built != 0)
+        std::printf("; %" PRIu64 " built in place", sum.built);
     if (sum.dropped != 0)
         std::printf("; %" PRIu64 " messages could not go back", sum.dropped);
     std::printf("\n");

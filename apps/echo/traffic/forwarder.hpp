@@ -27,6 +27,7 @@ public:
 struct Counters {
     uint64_t rx_messages = 0, rx_bytes = 0;
     uint64_t tx_messages = 0, tx_bytes = 0;
+    uint64_t built = 0;      ///< of tx_messages: in receive buffers of the peer
     uint64_t tx_full = 0;    ///< bursts that the peer cut short
     uint64_t dropped = 0;    ///< messages that found no way on
     uint64_t tx_nombuf = 0;  ///< rounds in which the pool had no mbuf to send

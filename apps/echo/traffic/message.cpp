@@ -45,6 +45,21 @@ rte_mbuf *make_message(rte_mempool *pool, const std::byte *data, size_t bytes)
     return message;
 }
 
+void Content::copy(std::byte *to, size_t bytes)
+{
+    while (bytes != 0) {
+        const size_t n = std::min(bytes, piece_->data_len - at_);
+        std::memcpy(to, rte_pktmbuf_mtod_offset(piece_, const std::byte *, at_), n);
+        to += n;
+        bytes -= n;
+        at_ += n;
+        if (at_ == piece_->data_len) {
+            piece_ = piece_->next;
+            at_ = 0;
+        }
+    }
+}
+
 std::vector<std::byte> test_pattern(size_t bytes)
 {
     std::vector<std::byte> content(bytes);

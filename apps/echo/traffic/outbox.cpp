@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "traffic/outbox.hpp"
 
+#include <algorithm>
+
 #include <rte_mbuf.h>
 
 namespace echo
@@ -15,9 +17,9 @@ void Outbox::add(rte_mbuf *mbuf, const ntbmsg_meta &meta)
     ++end_;
 }
 
-int Outbox::flush(const Way &way, Counters &counters)
+int Outbox::flush(const Way &way, Counters &counters, uint16_t most)
 {
-    const uint16_t n = waiting();
+    const uint16_t n = std::min(waiting(), most);
     // Lengths are taken before the burst: what is sent is not ours any more.
     std::array<uint32_t, longest_burst> bytes;
     for (uint16_t i = 0; i < n; ++i)
@@ -33,19 +35,11 @@ int Outbox::flush(const Way &way, Counters &counters)
     return sent;
 }
 
-uint64_t Outbox::drop_front()
+uint64_t Outbox::free_front(uint16_t n)
 {
-    rte_pktmbuf_free(mbufs_[begin_]);
-    ++begin_;
-    return 1;
-}
-
-uint64_t Outbox::drop_all()
-{
-    const uint64_t dropped = waiting();
-    rte_pktmbuf_free_bulk(&mbufs_[begin_], waiting());
-    begin_ = end_;
-    return dropped;
+    rte_pktmbuf_free_bulk(&mbufs_[begin_], n);
+    begin_ = static_cast<uint16_t>(begin_ + n);
+    return n;
 }
 
 } // namespace echo

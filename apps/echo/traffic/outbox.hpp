@@ -35,13 +35,17 @@ public:
     /// Or one by one, while it is not full().
     void add(rte_mbuf *mbuf, const ntbmsg_meta &meta);
 
-    /// Sends what the peer takes. @return messages sent, or the error of the burst call, which is
-    /// about the first message
-    int flush(const Way &way, Counters &counters);
+    /// What waits, from the first message on.
+    rte_mbuf *const *front() const { return &mbufs_[begin_]; }
+    ntbmsg_meta *front_meta() { return &meta_[begin_]; }
 
-    /// Frees the first message, or all. @return how many
-    uint64_t drop_front();
-    uint64_t drop_all();
+    /// Sends what the peer takes. @param most  messages
+    /// @return messages sent, or the error of the burst call, which is about the first message
+    int flush(const Way &way, Counters &counters, uint16_t most = longest_burst);
+
+    /// Frees the first messages, which are not to be sent any more, or all. @return how many
+    uint64_t free_front(uint16_t n);
+    uint64_t drop_all() { return free_front(waiting()); }
 
 private:
     std::array<rte_mbuf *, longest_burst> mbufs_;

@@ -11,6 +11,8 @@ namespace echo
 
 /// Set by the serving side: distinguishes an echo from what another sender sends.
 inline constexpr uint32_t echoed_flag = 1;
+/// Beside it, on a queue: the echo was built in a receive buffer of the side that gets it.
+inline constexpr uint32_t built_flag = 2;
 
 /// 40 bits of message number, and above them 24 random bits of the run, so that what an earlier
 /// run left behind is not taken for an answer.

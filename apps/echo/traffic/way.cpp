@@ -14,6 +14,17 @@ namespace
 
 constexpr unsigned echoed_bit = 31;
 
+using Words = std::array<uint32_t, longest_burst>;
+
+Words words_of(const ntbmsg_meta *meta, uint16_t n)
+{
+    Words words;
+    for (uint16_t i = 0; i < n; ++i)
+        words[i] = static_cast<uint32_t>(meta[i].data & channel_stamp_mask) |
+                   (meta[i].flags & echoed_flag) << echoed_bit;
+    return words;
+}
+
 int without_peer(int rc)
 {
     return rc == -ESHUTDOWN || rc == -ECONNRESET ? -ENOTCONN : rc;
@@ -25,18 +36,28 @@ int Way::send_on_channel(rte_mbuf **mbufs, const ntbmsg_meta *meta, uint16_t n) 
 {
     if (*channel == nullptr)
         return -ENOTCONN;
-    std::array<uint32_t, longest_burst> words;
-    for (uint16_t i = 0; i < n; ++i)
-        words[i] = static_cast<uint32_t>(meta[i].data & channel_stamp_mask) |
-                   (meta[i].flags & echoed_flag) << echoed_bit;
+    const Words words = words_of(meta, n);
     return without_peer(ntbmsg_channel_send_burst(*channel, mbufs, words.data(), n));
+}
+
+int Way::reserve_on_channel(ntbmsg_room *rooms, uint16_t n) const
+{
+    if (*channel == nullptr)
+        return -ENOTCONN;
+    return without_peer(ntbmsg_channel_reserve(*channel, rooms, n));
+}
+
+int Way::commit_on_channel(const uint32_t *lengths, const ntbmsg_meta *meta, uint16_t n) const
+{
+    const Words words = words_of(meta, n);
+    return without_peer(ntbmsg_channel_commit(*channel, lengths, words.data(), n));
 }
 
 int Way::receive_on_channel(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) const
 {
     if (*channel == nullptr)
         return 0;
-    std::array<uint32_t, longest_burst> words;
+    Words words;
     const int got = ntbmsg_channel_recv_burst(*channel, mbufs, words.data(), n);
     if (meta == nullptr)
         return got;

@@ -36,6 +36,24 @@ struct Way {
         return channel == nullptr ? ntbmsg_queue_recv_burst(endpoint, number, mbufs, meta, n)
                                   : receive_on_channel(mbufs, meta, n);
     }
+    // As ntbmsg_queue_reserve(), ntbmsg_queue_commit() and ntbmsg_queue_abort().
+    int reserve(ntbmsg_room *rooms, uint16_t n) const
+    {
+        return channel == nullptr ? ntbmsg_queue_reserve(endpoint, number, rooms, n)
+                                  : reserve_on_channel(rooms, n);
+    }
+    int commit(const uint32_t *lengths, const ntbmsg_meta *meta, uint16_t n) const
+    {
+        return channel == nullptr ? ntbmsg_queue_commit(endpoint, number, lengths, meta, n)
+                                  : commit_on_channel(lengths, meta, n);
+    }
+    void abort() const
+    {
+        if (channel == nullptr)
+            ntbmsg_queue_abort(endpoint, number);
+        else
+            ntbmsg_channel_abort(*channel);
+    }
     /// Longest message in bytes that the peer takes; 0: there is none.
     uint32_t max_message() const;
     /// What of ntbmsg_meta::data travels.
@@ -44,6 +62,8 @@ struct Way {
 private:
     int send_on_channel(rte_mbuf **mbufs, const ntbmsg_meta *meta, uint16_t n) const;
     int receive_on_channel(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) const;
+    int reserve_on_channel(ntbmsg_room *rooms, uint16_t n) const;
+    int commit_on_channel(const uint32_t *lengths, const ntbmsg_meta *meta, uint16_t n) const;
 };
 
 } // namespace echo

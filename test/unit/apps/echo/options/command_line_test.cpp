@@ -56,6 +56,9 @@ TEST(EchoOptions, WhatHasNoEffectIsRefused)
         {{"--serve", "--json", "x"}, "--json goes with --send"},
         {{"--send", "x", "--channels", "1"}, "--channels goes with --interactive"},
         {{"--forward-mode", "echo", "--auto-start"}, "--auto-start goes with --interactive"},
+        {{"--send", "x", "--build", "mbuf"}, "--build goes with --serve and mode echo"},
+        {{"--forward-mode", "ping", "--build", "in-place"}, "--build has no effect in mode ping"},
+        {{"--serve", "--build", "there"}, "--build there: must be mbuf or in-place"},
         {{"--forward-mode", "echo", "--size", "8"}, "--size has no effect in mode echo"},
         {{"--forward-mode", "rxonly", "--count", "8"}, "--count has no effect in mode rxonly"},
         {{"--forward-mode", "file", "--count", "8"}, "--count has no effect in mode file"},
@@ -78,6 +81,21 @@ TEST(EchoOptions, WithCommandsAnotherModeMayUseThem)
                      "3", "--dir", "x", "--tx-first", "--count", "4"},
                     options),
               "");
+}
+
+TEST(EchoOptions, AnswersAreBuiltInPlaceWhereThatIsSaid)
+{
+    for (const std::vector<std::string> &who :
+         {std::vector<std::string>{"--serve"}, {"--forward-mode", "echo"}, {"-i"}}) {
+        for (const char *where : {"", "mbuf", "in-place"}) {
+            std::vector<std::string> words = who;
+            if (*where != 0)
+                words.insert(words.end(), {"--build", where});
+            echo::Options options;
+            EXPECT_EQ(parse(words, options), "");
+            EXPECT_EQ(options.in_place, std::string(where) == "in-place");
+        }
+    }
 }
 
 TEST(EchoOptions, VersionNeedsNothingElse)
