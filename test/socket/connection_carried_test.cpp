@@ -96,8 +96,7 @@ protected:
                 introduce(near, far);
             close();
             tcp = std::make_unique<Tcp>();
-            Attachment *ends[] = {Attachment::create(near.config.socket.c_str()),
-                                  Attachment::create(far.config.socket.c_str())};
+            Attachment *ends[] = {attach(near.config.socket), attach(far.config.socket)};
             for (int i = 0; i < 2; i++)
                 side[i] = {Connection::claim(*ends[i], tcp->fd[i], i == 1), tcp->fd[i]};
             for (int i = 0; i < 3000 && ends[0]->figures().ring_sent == 0; i++) {

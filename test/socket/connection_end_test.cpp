@@ -352,7 +352,10 @@ TEST_P(Connections, ManyThatAreShortLeaveNothing)
                 char byte;
                 ends[1].receive(&byte, 1);
                 return ends[0].send("x") == 1 && ends[0].connection->has_ring();
-            }));
+            })) << "round "
+                << round << ", unmatched "
+                << at[0]->figures().unmatched + at[1]->figures().unmatched << ", unseen "
+                << at[0]->figures().unseen << ", resets " << at[0]->figures().resets;
         }
         for (int i = 0; i < 2; i++)
             ends[i].connection->close(one.fd[i], true);
@@ -416,6 +419,26 @@ TEST_F(Claims, StayTcpAtADaemonOfAnotherVersion)
     there.put("answer");
     EXPECT_EQ(here.get(6), "answer");
     ::close(daemon);
+    close();
+}
+
+TEST_F(Claims, WaitForTheirMirrorsAsLongAsTheAttachmentSays)
+{
+    Attachment *const patient = attach(path);
+    Connection *const second = Connection::claim(*patient, tcp.fd[1], true);
+    ASSERT_NE(second, nullptr);
+    std::vector<std::uint32_t> said;
+    for (int i = 0; i < 2; i++) {
+        const int daemon = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+        ASSERT_GE(daemon, 0);
+        ntbc::Parcel parcel;
+        while (ntbc::message_receive(daemon, &parcel) == ntbc::Received::message)
+            if (parcel.message.type == ntbc::Type::claim)
+                said.push_back(parcel.message.timeout_ms);
+        ::close(daemon);
+    }
+    EXPECT_EQ(said, (std::vector<std::uint32_t>{2000, ntbd::test::long_ms}));
+    second->close(tcp.fd[1], true);
     close();
 }
 

@@ -37,8 +37,8 @@ protected:
             far.start();
             ntbd::test::join(near, far);
         }
-        at[0] = Attachment::create(near.config.socket.c_str());
-        at[1] = Attachment::create((is_apart() ? far : near).config.socket.c_str());
+        at[0] = attach(near.config.socket);
+        at[1] = attach((is_apart() ? far : near).config.socket);
         ASSERT_NE(at[0], nullptr);
         ASSERT_NE(at[1], nullptr);
     }

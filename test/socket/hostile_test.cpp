@@ -37,7 +37,7 @@ struct Raw {
     {
         EXPECT_EQ(message_send(fd, m, &shown, shown >= 0 ? 1 : 0), 0);
     }
-    Message claim(int shown, bool accepted, std::uint32_t timeout = 1000)
+    Message claim(int shown, bool accepted, std::uint32_t timeout = ntbd::test::long_ms)
     {
         Message m;
         m.type = Type::claim;
@@ -174,7 +174,7 @@ TEST_F(Hostile, TheQuotaOfAUserBoundsClaims)
     Tcp another;
     ASSERT_TRUE(await([&] {
         raw.claim(tcp.fd[0], false);
-        raw.claim(another.fd[0], false, 1000);
+        raw.claim(another.fd[0], false);
         Message m;
         m.type = Type::unclaim;
         m.other = raw.token - 1;
@@ -193,7 +193,7 @@ TEST_F(Hostile, TheQuotaOfAUserBoundsClaims)
 void any_words_in_the_lines(const Daemon &daemon, const Daemon &of_the_other)
 {
     std::mt19937_64 random(7);
-    Attachment *at = Attachment::create(of_the_other.config.socket.c_str());
+    Attachment *at = attach(of_the_other.config.socket);
     for (std::uint64_t round = 0; round < 300; round++) {
         Raw raw(daemon);
         Tcp tcp;

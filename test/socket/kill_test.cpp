@@ -207,7 +207,7 @@ protected:
     }
     Side side_of(const Tcp &tcp, int which, const Plan &plan = {Sender, 0})
     {
-        Attachment *at = Attachment::create(socket_of(which).c_str());
+        Attachment *at = attach(socket_of(which));
         const Side side = {Connection::claim(*at, tcp.fd[which], which == 1), tcp.fd[which]};
         step(plan, which); // shown to the daemon, not matched yet
         for (int i = 0; i < 200 && side.connection != nullptr && at->figures().matched == 0; i++) {
@@ -493,7 +493,7 @@ TEST_F(Killed, OneOfTwoHoldersWhileItSends)
         Tcp tcp;
         end[0] = start([&] {
             Tcp::shut(tcp.fd[1]);
-            Attachment *at = Attachment::create(socket_of(0).c_str());
+            Attachment *at = attach(socket_of(0));
             const Side side = {Connection::claim(*at, tcp.fd[0], false), tcp.fd[0]};
             while (at->figures().matched == 0) {
                 at->process();

@@ -20,6 +20,13 @@ namespace ntb::socket::test
 
 using ntbd::test::await;
 
+/// Claims wait for their mirrors as long as a test waits for anything: one that runs out of time,
+/// because nothing ran for so long, never has a ring.
+inline Attachment *attach(const std::string &path)
+{
+    return Attachment::create(path.c_str(), ntbd::test::long_ms);
+}
+
 /// A TCP connection from 127.0.0.1 to 127.0.0.2.
 struct Tcp {
     Tcp()

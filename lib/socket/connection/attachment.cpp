@@ -29,7 +29,6 @@ namespace
 
 constexpr std::int64_t retry_after_ms = 1000;
 constexpr std::int64_t patience_ms = 5000;
-constexpr std::uint32_t mirror_within_ms = 2000;
 constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr int seals_refused = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
@@ -76,7 +75,7 @@ struct Attachment::Letter {
     }
 };
 
-Attachment *Attachment::create(const char *path)
+Attachment *Attachment::create(const char *path, std::uint32_t mirror_within_ms)
 {
     const std::size_t length = strnlen(path, path_max);
     if (length == 0 || length == path_max)
@@ -86,6 +85,7 @@ Attachment *Attachment::create(const char *path)
         return nullptr;
     auto *made = new (memory) Attachment;
     std::memcpy(made->path_, path, length);
+    made->mirror_within_ms_ = mirror_within_ms;
     return made;
 }
 
@@ -424,7 +424,7 @@ Connection *Connection::claim(Attachment &to, int fd, bool accepted, bool *later
     m.type = Type::claim;
     m.other = one->token_;
     m.flags = accepted ? ntbc::flag_accepted : 0;
-    m.timeout_ms = mirror_within_ms;
+    m.timeout_ms = to.mirror_within_ms_;
     m.pid = static_cast<std::uint32_t>(call(SYS_getpid));
     const int status = Attachment::send_message(to.control_, m, &fd);
     // Its socket is full, or as many descriptors are on their way as a user may have.

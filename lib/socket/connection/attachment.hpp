@@ -35,8 +35,9 @@ public:
 
     /// @param path  of the daemon's socket. It is connected to by the first claim, and again by the
     ///              first claim after a daemon has gone, at most once a second.
+    /// @param mirror_within_ms  so long a claim waits to be shown from the other end, too
     /// @return NULL: no memory
-    static Attachment *create(const char *path);
+    static Attachment *create(const char *path, std::uint32_t mirror_within_ms = 2000);
     /// Connects now, if it is not: later the path may not be reachable.
     void connect();
     /// Whether a claim would find no daemon, as one has just found none: it is not looked for again
@@ -96,6 +97,7 @@ private:
     static inline std::atomic<int> deaf_ = -1; ///< control socket that was full for too long
     Lock lock_;                                ///< of all but figures_
     char path_[path_max] = {};
+    std::uint32_t mirror_within_ms_ = 0;
     int control_ = -1;
     std::atomic<std::int64_t> retry_ms_ = 0; ///< read without the lock, too
     std::uint64_t last_token_ = 0;
