@@ -604,6 +604,13 @@ ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data);
  * once the peer has ended the connection in order. That the peer or a daemon is gone does
  * not change it, so one of many looks has to be ntbclient_view() or ntbclient_recv().
  *
+ * What it has more than the value, modulo 2^64, is the number of bytes that have come, if that is
+ * at most the ring's (ntbclient_info); else ntbclient_view() says what has. They lie where that
+ * shows them, and on to the ring's end, from which the value is as far away, modulo the ring's
+ * bytes; there the ring goes on with its beginning. So who has viewed once finds all that follows
+ * without a call. The word has to be loaded with acquire for that, and it may be anything that the
+ * peer likes. What was found is to be received as what was viewed, before the peer wants for room.
+ *
  * @param conn
  *   A connection. By the thread that receives.
  * @param[out] value

@@ -251,6 +251,46 @@ TEST_P(Clients, LookAtOneWordForWhatComes)
     ntbclient_close(pair.to);
 }
 
+// Without a call, once the place is known. The ring is gone round twice.
+TEST_P(Clients, FindWhatComesByThatWord)
+{
+    Pair pair(one, far(), options);
+    const uint32_t ring = info_of(pair.to).ring_bytes;
+    uint64_t value;
+    const uint64_t *const word = ntbclient_monitor(pair.to, &value);
+    const auto come = [&] { return __atomic_load_n(word, __ATOMIC_ACQUIRE) - value; };
+    const auto await_bytes = [&](uint64_t n) { ASSERT_TRUE(await([&] { return come() == n; })); };
+    ASSERT_EQ(ntbclient_send(pair.from, "bytes", 5, 0), 5);
+    await_bytes(5);
+    const void *data = nullptr;
+    ASSERT_EQ(ntbclient_view(pair.to, &data), 5);
+    const auto *const begin = static_cast<const char *>(data) - value % ring;
+    std::vector<char> sent(ring / 3);
+    size_t held = 0;
+    for (uint64_t n = 0; n < 2 * ring; n += sent.size()) {
+        held += come();
+        value += come();
+        EXPECT_EQ(ntbclient_recv(pair.to, nullptr, held, 0), static_cast<ssize_t>(held));
+        held = 0;
+        for (char &byte : sent)
+            byte = static_cast<char>(&byte - sent.data() + static_cast<ssize_t>(n));
+        for (size_t done = 0; done < sent.size();) {
+            const ssize_t some =
+                ntbclient_send(pair.from, sent.data() + done, sent.size() - done, 0);
+            if (some > 0)
+                done += static_cast<size_t>(some);
+            else
+                ASSERT_EQ(some, -EAGAIN);
+        }
+        await_bytes(sent.size());
+        for (size_t i = 0; i < sent.size(); i++)
+            ASSERT_EQ(begin[(value + i) % ring], sent[i]) << n << " " << i;
+    }
+    ntbclient_close(pair.from);
+    EXPECT_TRUE(soon([&] { return come() > ring; })) << "the end";
+    ntbclient_close(pair.to);
+}
+
 TEST_P(Clients, LeaveAWordForThePeer)
 {
     const bool arrives = GetParam() != Way::carried;

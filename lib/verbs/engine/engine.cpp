@@ -190,8 +190,6 @@ int Engine::drive()
     is_poll_ = true;
     const int done = changed ? drive(*changed) : drive();
     is_poll_ = false;
-    if (changed && is_calm_)
-        settle_again(*changed);
     hand_over();
     return done;
 }
@@ -207,11 +205,11 @@ bool Engine::settle()
         Link &link = links_[i];
         if (!has_port(link))
             continue;
-        const Port::Watch watch = link.port->watch();
+        const Port::Watch &watch = link.port->watch();
         if (link.state != Link::State::Up || sends(link) || !watch.word)
             return false;
         if (link.address != own_)
-            watched_[n_watched_++] = {watch, &link};
+            watched_[n_watched_++] = {&watch, &link};
         else if (!watch.is_quiet())
             return false;
     }

@@ -238,15 +238,6 @@ private:
     // Something is to be done that no word of a port says.
     void stir() { is_calm_ = false; }
     bool settle();
-    // The link that was found changed was served, and nothing else has come up meanwhile.
-    void settle_again(Link &link)
-    {
-        const Port::Watch now = link.port->watch();
-        Port::Watch &watch = watched_[last_watched_].watch;
-        watch.seen = now.seen;
-        watch.next = now.next;
-        is_calm_ = now.word && !sends(link);
-    }
     Link *find_changed()
     {
         // Behind the one that was served last: one peer that is busy is no reason to wait for
@@ -254,12 +245,12 @@ private:
         for (std::uint32_t n = 0; n < n_watched_; ++n) {
             last_watched_ = last_watched_ + 1 < n_watched_ ? last_watched_ + 1 : 0;
             const Watched &watched = watched_[last_watched_];
-            if (watched.watch.is_quiet())
+            if (watched.watch->is_quiet())
                 continue;
             // The lines of the message are asked for at once, not behind all that takes it.
-            if (watched.watch.next) {
-                __builtin_prefetch(watched.watch.next);
-                __builtin_prefetch(watched.watch.next + 64);
+            if (watched.watch->next) {
+                __builtin_prefetch(watched.watch->next);
+                __builtin_prefetch(watched.watch->next + 64);
             }
             return watched.link;
         }
@@ -528,7 +519,7 @@ private:
     // for a time or a channel. Whatever changes that calls stir(). Were it forgotten somewhere, the
     // poll that goes the whole way would find it.
     struct Watched {
-        Port::Watch watch;
+        const Port::Watch *watch; // the port's own, which goes on as messages are received
         Link *link;
     };
     bool is_calm_ = false;

@@ -70,7 +70,8 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     if (!port->memory_)
         return nullptr;
     port->in_ = port->memory_.get() + quarter;
-    port->next_ = port->in_;
+    port->ring_ = info.ring_bytes;
+    port->watch_.word = ntbclient_monitor(conn, &port->watch_.seen);
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
     port->out_ = port->memory_.get();
     port->stores_.set_lap(info.ring_bytes);
@@ -81,6 +82,9 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
 
 Connection::~Connection()
 {
+    // Bytes that are not taken make a reset of the end.
+    if (!ended_)
+        give_back();
     ntbclient_close(conn_);
 }
 
@@ -224,7 +228,8 @@ void Connection::placed(std::uint32_t bytes)
     note_sent(ntbclient_placed(conn_, whole, 0), whole);
 }
 
-// With the first line of a message. @retval false the peer is not what it should be
+// With the first line of a message that is collected. @retval false the peer is not what it should
+// be
 bool Connection::begin(const std::byte *at)
 {
     Prefix prefix;
@@ -240,74 +245,128 @@ bool Connection::begin(const std::byte *at)
 }
 
 // What has come of the message goes to the copy, so that the ring is empty for who arms.
-void Connection::collect()
+// @retval false it has not come whole
+bool Connection::collect()
 {
     while (collected_ < wanted_) {
         const ssize_t got = ntbclient_recv(conn_, in_ + collected_, wanted_ - collected_, 0);
         if (got <= 0) {
             ended_ = got != -EAGAIN;
-            return;
+            ntbclient_monitor(conn_, &watch_.seen);
+            return false;
         }
         collected_ += static_cast<std::size_t>(got);
+        note_taken(static_cast<std::size_t>(got));
         if (wanted_ == line && collected_ == line && !begin(in_))
-            return;
+            return false;
     }
+    return true;
 }
 
 bool Connection::receive(Incoming &message)
 {
-    if (ended_)
+    return (reach_ != 0 && find_whole(message)) || look(message);
+}
+
+// One that has come whole and lies in one piece. The count may be anything: marks, and whatever
+// else is no number of bytes that the ring has, are for look() to judge. Of the bytes themselves no
+// more is believed than that they are within reach.
+inline bool Connection::find_whole(Incoming &message)
+{
+    const std::uint64_t come = // acquire: pairs with the exchange that shows the message
+        std::atomic_ref(*const_cast<std::uint64_t *>(watch_.word)).load(std::memory_order_acquire) -
+        watch_.seen;
+    if (come - 1 >= ring_)
+        return false;
+    const std::byte *const at = watch_.next;
+    const std::size_t there = std::min<std::size_t>(come, reach_);
+    const std::size_t fetched = std::min(there, lines_fetched * line);
+    for (std::size_t i = line; i < fetched; i += line)
+        __builtin_prefetch(at + i);
+    const std::uint32_t bytes = // once
+        std::atomic_ref(*reinterpret_cast<std::uint32_t *>(const_cast<std::byte *>(at)))
+            .load(std::memory_order_relaxed);
+    const std::size_t wanted = footprint(bytes);
+    if (bytes > longest_ || wanted > there)
+        return false;
+    wanted_ = wanted;
+    // A lone message is often answered, and the peer, which has read the ring's last turn, still
+    // has the lines that the answer will lie in. Before it has sent this one it may ask for them
+    // (Engine::find_changed()), so not earlier.
+    if (come == wanted && kept_ == 0 && run_ >= 2 * line) {
+        own(place_);
+        own(place_ + line);
+    }
+    message = {at + sizeof(Prefix), bytes, come != wanted};
+    return true;
+}
+
+// By calls: that the peer is gone, where in the ring its next bytes lie, and what is collected.
+[[gnu::noinline]] bool Connection::look(Incoming &message)
+{
+    if (ended_ || !give_back())
         return false;
     if (collected_ == 0) {
         const void *data = nullptr;
         const ssize_t shown = ntbclient_view(conn_, &data);
+        ntbclient_monitor(conn_, &watch_.seen);
         if (shown <= 0) {
             ended_ = shown != -EAGAIN;
-            has_more_ = false;
             return false;
         }
-        wanted_ = line;
-        const auto *const at = static_cast<const std::byte *>(data);
-        const std::size_t fetched = std::min(static_cast<std::size_t>(shown), lines_fetched * line);
-        for (std::size_t i = line; i < fetched; i += line)
-            __builtin_prefetch(at + i);
-        if (static_cast<std::size_t>(shown) >= line && !begin(at))
-            return false;
-        if (static_cast<std::size_t>(shown) >= wanted_) {
-            next_ = at + wanted_;
-            has_more_ = static_cast<std::size_t>(shown) > wanted_;
-            // A lone message is often answered, and the peer, which has read the ring's last turn,
-            // still has the lines that the answer will lie in. Before it has sent this one it may
-            // ask for them (Engine::find_changed()), so not earlier.
-            if (!has_more_ && kept_ == 0 && run_ >= 2 * line) {
-                own(place_);
-                own(place_ + line);
-            }
-            message = {at + sizeof(Prefix), bytes_, has_more_};
+        watch_.next = static_cast<const std::byte *>(data);
+        reach_ = ring_ - (watch_.seen & (ring_ - 1));
+        if (find_whole(message))
             return true;
-        }
+        reach_ = 0;
+        wanted_ = line;
     }
-    has_more_ = true;
-    collect();
+    if (!collect())
+        return false;
     message = {in_ + sizeof(Prefix), bytes_};
-    return !ended_ && collected_ == wanted_;
-}
-
-// Of nothing that was collected in part.
-Port::Watch Connection::watch() const
-{
-    Watch watch;
-    if (!has_more_ && collected_ == 0 && !ended_)
-        watch.word = ntbclient_monitor(conn_, &watch.seen);
-    watch.next = next_;
-    return watch;
+    return true;
 }
 
 void Connection::release()
 {
-    if (collected_ == 0)
-        ntbclient_recv(conn_, nullptr, wanted_, 0);
-    collected_ = 0;
+    if (collected_ != 0) {
+        collected_ = 0;
+        ntbclient_monitor(conn_, &watch_.seen);
+        return;
+    }
+    watch_.seen += wanted_;
+    watch_.next += wanted_;
+    reach_ -= wanted_;
+    if (reach_ == 0) {
+        watch_.next -= ring_;
+        reach_ = ring_;
+    }
+    held_ += wanted_;
+    if (held_ + unreturned_ >= ring_ / 4)
+        give_back();
+}
+
+// Takes from the ring what was released, which is nothing to who arms.
+// @retval false the peer has taken back what it had shown
+bool Connection::give_back()
+{
+    const std::size_t held = std::exchange(held_, 0);
+    if (held == 0)
+        return true;
+    note_taken(held);
+    if (ntbclient_recv(conn_, nullptr, held, 0) == static_cast<ssize_t>(held))
+        return true;
+    ntbclient_reset(conn_);
+    ended_ = true;
+    return false;
+}
+
+// The ring shows the peer what was taken once it is a quarter.
+void Connection::note_taken(std::size_t bytes)
+{
+    unreturned_ += bytes;
+    if (unreturned_ >= ring_ / 4)
+        unreturned_ = 0;
 }
 
 void Connection::close()
@@ -319,7 +378,7 @@ void Connection::close()
 // What a part of has come is collected, and no reason to look.
 bool Connection::arm(bool for_room)
 {
-    return !ended_ &&
+    return !ended_ && give_back() &&
            ntbclient_arm(conn_, NTBCLIENT_READABLE | (for_room ? NTBCLIENT_WRITABLE : 0)) == 0;
 }
 

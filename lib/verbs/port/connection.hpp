@@ -36,7 +36,6 @@ public:
     void placed(std::uint32_t bytes) override;
     bool receive(Incoming &message) override;
     void release() override;
-    Watch watch() const override;
     bool alive() override { return !ended_; }
     void close() override;
     bool is_closed() const { return closed_; }
@@ -61,8 +60,12 @@ public:
 
 private:
     Connection() = default;
+    bool find_whole(Incoming &message);
+    bool look(Incoming &message);
     bool begin(const std::byte *at);
-    void collect();
+    bool collect();
+    bool give_back();
+    void note_taken(std::size_t bytes);
     bool make_room(std::uint32_t bytes);
     bool find_place(std::size_t wanted);
     bool put_long(std::size_t head, const iovec *parts, int n, std::size_t whole);
@@ -80,15 +83,20 @@ private:
     std::size_t run_ = 0;        // at least so many bytes can be sent from there in one piece
     std::size_t padded_ = 0; // of what is filled in: behind so many there are zeroes; 0: unknown
     std::uint64_t *word_ = nullptr; // that the peer finds
+    // What is received is found by the peer's count alone, without a call, while it lies in one
+    // piece in the ring, and is taken from the ring a quarter at a time, which is when the peer
+    // learns of it anyway.
+    std::size_t ring_ = 0;       // bytes
+    std::size_t reach_ = 0;      // from watch_.next on to the ring's end; 0: unknown
+    std::size_t held_ = 0;       // in front of watch_.next: not taken from the ring yet
+    std::size_t unreturned_ = 0; // taken, and less than a quarter
     // The message that is being received. It is taken apart in the ring if it lies there in one
     // piece; else a private copy is collected, in_.
     std::uint32_t bytes_ = 0;
     std::size_t wanted_ = 0; // of the ring; a line, until it is known
     std::size_t collected_ = 0;
     std::byte *in_ = nullptr;
-    bool has_more_ = true;            // what was shown last was not all, or nothing was yet
-    const std::byte *next_ = nullptr; // behind what was shown last: most often what comes next
-    Stores stores_;                   // of long messages
+    Stores stores_; // of long messages
     std::vector<Order> orders_;
 };
 

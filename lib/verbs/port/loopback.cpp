@@ -66,9 +66,7 @@ std::unique_ptr<Loopback> Loopback::create(std::uint32_t ring_bytes)
         ring.data.reset(new (std::nothrow) std::byte[ring_bytes]);
         if (!ring.data || pipe2(ring.bell, O_CLOEXEC | O_NONBLOCK) != 0)
             return nullptr;
-        loopback->ends_[i].loopback_ = loopback.get();
-        loopback->ends_[i].out_ = &ring;
-        loopback->ends_[1 - i].in_ = &ring;
+        loopback->ends_[i].join(*loopback, loopback->rings_[1 - i], ring);
     }
     return loopback;
 }
@@ -83,6 +81,15 @@ Loopback::~Loopback()
         if (grant.number != 0)
             close(grant.descriptor);
     pthread_mutex_destroy(&grants_mutex_);
+}
+
+void Loopback::End::join(Loopback &loopback, Ring &in, Ring &out)
+{
+    static_assert(sizeof(in.shown) == sizeof(std::uint64_t));
+    loopback_ = &loopback;
+    in_ = &in;
+    out_ = &out;
+    watch_.word = reinterpret_cast<const std::uint64_t *>(&in.shown);
 }
 
 std::byte *Loopback::End::reserve(std::uint32_t bytes)
@@ -171,6 +178,7 @@ void Loopback::End::release()
 {
     // The exchange pairs with that of arm().
     in_->tail.exchange(next_);
+    watch_.seen = next_;
     if (in_->starves.load() && in_->starves.exchange(false))
         ring_bell(*out_); // the peer receives there
 }

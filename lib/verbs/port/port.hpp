@@ -60,7 +60,7 @@ public:
     /// What says that something has come: not that the peer is gone.
     struct Watch {
         const std::uint64_t *word = nullptr; ///< to be loaded atomically; NULL: only receive() says
-        std::uint64_t seen = 0;              ///< what it is until something comes
+        std::uint64_t seen = 0;              ///< what it is until something comes, if that is known
         const std::byte *next = nullptr;     ///< where most often that lies then; or NULL
         bool is_quiet() const
         {
@@ -68,8 +68,8 @@ public:
                        .load(std::memory_order_relaxed) == seen;
         }
     };
-    /// While no message is being received. Valid until the next one is, and as long as the port is.
-    virtual Watch watch() const { return {}; }
+    /// While no message is being received. Its word stays the same as long as the port is there.
+    const Watch &watch() const { return watch_; }
     /// false: the peer is gone, for good.
     virtual bool alive() = 0;
     /// Ends it: both ends find the other one gone.
@@ -109,6 +109,9 @@ public:
     };
     /// Maps what the peer has granted here under that number, which is what the peer says.
     virtual Opening open(std::uint64_t /* number */) { return {}; }
+
+protected:
+    Watch watch_; // kept by who receives
 };
 
 } // namespace ntb::verbs

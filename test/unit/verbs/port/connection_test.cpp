@@ -2,6 +2,7 @@
 #include "../../../daemon/hosts.hpp"
 
 #include "../../../verbs/memory_files.hpp"
+#include "client/client.hpp"
 #include "port/connection.hpp"
 
 #include <cerrno>
@@ -450,6 +451,109 @@ TEST_F(Connections, WhatHasArrivedComesBeforeTheEnd)
     EXPECT_FALSE(ports[1]->is_closed());
     ports[1]->close();
     EXPECT_TRUE(ports[1]->is_closed());
+}
+
+// What was received is kept back from the ring for a while, and is no reason to reset.
+TEST_F(Connections, AnEndBehindWhatWasReceivedIsAnOrderlyOne)
+{
+    make();
+    ports[1] = Connection::create(conns[1]);
+    const std::uint32_t line[16] = {8};
+    for (int i = 0; i < 3; i++) {
+        ASSERT_EQ(ntbclient_send(conns[0], line, sizeof(line), 0), ssize_t{sizeof(line)});
+        ASSERT_TRUE(receives(*ports[1]));
+    }
+    ports[1].reset();
+    std::uint32_t bytes;
+    EXPECT_EQ(ntbclient_recv(conns[0], &bytes, sizeof(bytes), 0), 0);
+    ntbclient_close(conns[0]);
+}
+
+// Nor is it kept back from a peer that needs the room: a quarter at most is.
+TEST_F(Connections, WhatWasReceivedIsRoomAgain)
+{
+    constexpr std::uint32_t ring = 32768, line = 64, prefix = 8;
+    make_ports(ring);
+    std::uint64_t sent = 0, received = 0;
+    for (const std::uint32_t bytes : {100u, 3000u}) {
+        const std::uint32_t each = (bytes + prefix + line - 1) / line * line;
+        for (int round = 0; round < 1000; round++) {
+            for (int i = 0; i < 1 + round % 3; i++)
+                ASSERT_TRUE(put(*ports[0], bytes, sent++));
+            while (received < sent)
+                expect_next(*ports[1], bytes, received++);
+            if (round % 5 == 0) {
+                while (put(*ports[0], bytes, sent))
+                    sent++;
+                EXPECT_GE(sent - received, ring * 3 / 4 / each);
+                while (received < sent)
+                    expect_next(*ports[1], bytes, received++);
+            }
+        }
+    }
+}
+
+/// A peer that stores counts as it likes.
+class CountsOfAPeer : public Connections
+{
+protected:
+    void SetUp() override
+    {
+        make_ports();
+        const std::uint32_t line[16] = {8};
+        for (int i = 0; i < 4; i++)
+            ASSERT_EQ(ntbclient_send(conns[0], line, sizeof(line), 0), ssize_t{sizeof(line)});
+        for (int i = 0; i < 3; i++)
+            ASSERT_TRUE(receives(*ports[1]));
+    }
+    void store(std::uint64_t count)
+    {
+        ntbc::store(conns[0]->page->direction[conns[0]->index].published, count);
+    }
+    void expect_end()
+    {
+        for (int i = 0; i < 600; i++) // more than lie in the ring
+            receives(*ports[1]);
+        EXPECT_FALSE(ports[1]->alive());
+        EXPECT_FALSE(ports[1]->arm(false));
+    }
+};
+
+TEST_F(CountsOfAPeer, MayNotGoBack)
+{
+    store(2 * 64); // of which three were received
+    expect_end();
+}
+
+TEST_F(CountsOfAPeer, MayNotGoBackBeforeASleep)
+{
+    store(64);
+    EXPECT_FALSE(ports[1]->arm(false));
+    expect_end();
+}
+
+TEST_F(CountsOfAPeer, MayNotBeMoreThanTheRing)
+{
+    store(4 * 64 + 32768 + 64);
+    expect_end();
+}
+
+TEST_F(CountsOfAPeer, MayNotGoOnBehindAnEnd)
+{
+    store(4 * 64 | ntbc::mark_end);
+    EXPECT_TRUE(receives(*ports[1]));
+    EXPECT_FALSE(receives(*ports[1]));
+    store(8 * 64 | ntbc::mark_end);
+    expect_end();
+}
+
+// Nothing says that it is wrong, so what lies in the ring is received, whatever it is.
+TEST_F(CountsOfAPeer, MaySayThatTheRingIsFull)
+{
+    store(3 * 64 + 32768);
+    for (int i = 0; i < 600; i++)
+        receives(*ports[1]);
+    EXPECT_FALSE(receives(*ports[1]));
 }
 
 TEST_F(Connections, ALengthThatCannotBeEndsIt)
