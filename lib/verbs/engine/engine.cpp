@@ -188,10 +188,29 @@ int Engine::drive()
 [[gnu::flatten]] int Engine::drive_for_poll(Link *changed)
 {
     is_poll_ = true;
-    const int done = changed ? drive(*changed) : drive();
+    const int done = changed ? drive_changed(*changed) : drive();
     is_poll_ = false;
-    hand_over();
+    if (!is_calm_) // nothing was sent, and nothing is left behind
+        hand_over();
     return done;
+}
+
+// Of an engine that was calm: most often that is one message.
+inline int Engine::drive_changed(Link &link)
+{
+    Port &port = *link.port;
+    Port::Incoming message;
+    if (!port.receive(message))
+        return drive(link);
+    const bool good = take_lone(link, message) || take(link, message);
+    port.release();
+    if (!good) {
+        lose(link);
+        return 1;
+    }
+    if (message.more)
+        return 1 + drive(link);
+    return is_calm_ ? 1 : 1 + send_work(link);
 }
 
 // Whether nothing is to be done until a word of a port changes: these are known then. What comes by
@@ -226,21 +245,7 @@ int Engine::drive(Link &link)
     Port::Incoming message;
     while (has_greeted && done < messages_of_a_drive && port.receive(message)) {
         ++done;
-        Header header;
-        const std::byte *payload = message.data + sizeof(Header);
-        Address peer = 0;
-        bool good = read_header(message.data, message.bytes, header);
-        if (good && !link.heard) {
-            good = header.kind == Kind::Hello &&
-                   read_hello(payload, header.bytes, port.longest(), peer) && peer == link.address;
-            link.heard = good;
-            link.has_words = port.left() != 0;
-            link.state = Link::State::Up;
-        } else if (good) {
-            good = header.kind != Kind::Hello;
-            if (good)
-                handle(link, header, payload);
-        }
+        const bool good = take(link, message);
         port.release();
         if (!good) {
             lose(link);
@@ -253,6 +258,34 @@ int Engine::drive(Link &link)
         lose(link);
         return 1;
     }
+    return done + send_work(link);
+}
+
+// What has come. @retval false no engine sends this
+bool Engine::take(Link &link, const Port::Incoming &message)
+{
+    Header header;
+    const std::byte *payload = message.data + sizeof(Header);
+    if (!read_header(message.data, message.bytes, header))
+        return false;
+    if (link.heard) {
+        if (header.kind == Kind::Hello)
+            return false;
+        handle(link, header, payload);
+        return true;
+    }
+    Address peer = 0;
+    link.heard = header.kind == Kind::Hello &&
+                 read_hello(payload, header.bytes, link.port->longest(), peer) &&
+                 peer == link.address;
+    link.has_words = link.port->left() != 0;
+    link.state = Link::State::Up;
+    return link.heard;
+}
+
+int Engine::send_work(Link &link)
+{
+    int done = 0;
     if (link.state != Link::State::Up || !sends(link) || !send_notes(link) || !send_early(link))
         return done;
     for (std::uint32_t i = 0; i < pairs_of_a_drive && !link.work.empty(); ++i) {

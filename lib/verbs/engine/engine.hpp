@@ -265,6 +265,9 @@ private:
     Link *find_or_seek(Address peer);
     Link *free_link(Address peer);
     int drive(Link &link);
+    int drive_changed(Link &link);
+    bool take(Link &link, const Port::Incoming &message);
+    int send_work(Link &link);
     static bool has_port(const Link &link)
     {
         return link.state != Link::State::Down && link.state != Link::State::Sought;
@@ -427,7 +430,36 @@ private:
     void halt(Pair &pair, Request &request, ntbv_status status);
     void fail_oldest(Pair &pair, ntbv_status status);
     void retire(Pair &pair);
-    void retire_one(Pair &pair);
+    void retire_one(Pair &pair)
+    {
+        auto &send = pair.send;
+        Request &request = send.queue[send.done];
+        if (request.is_read())
+            --send.reads;
+        send.received = 0;
+        ++send.done;
+        send.tries = send.rnr_tries = 0;
+        if (static_cast<std::int32_t>(send.done - send.next) > 0) {
+            send.next = send.done; // was to be sent again
+            send.offset = 0;
+        }
+        if (pair.signal_all || (request.flags & NTBV_SIGNALED) != 0)
+            push(pair, *pair.send_cq,
+                 {.id = request.id,
+                  .status = NTBV_SUCCESS,
+                  .opcode = request.wc_opcode(),
+                  .bytes = request.bytes,
+                  .qpn = pair.number},
+                 false);
+    }
+    // Whether it acknowledges the only request that is posted: nothing is behind it that its end
+    // would be of use to. One that is sent again, or a read, is none.
+    static bool ends_all(Pair &pair, std::uint32_t seq)
+    {
+        auto &send = pair.send;
+        return seq + 1 == send.next_seq && send.done + 1 == send.high && send.high == send.head &&
+               pair.attr.state == NTBV_RTS && !send.queue[send.done].is_read();
+    }
     bool accept_until(Pair &pair, std::uint32_t seq);
     static bool is_of_oldest(Pair &pair, std::uint32_t seq);
     static void go_back(Pair &pair);
@@ -477,7 +509,10 @@ private:
     bool next_receive(Pair &pair, Receive &receive);
     void take_piece(Pair &pair, const Header &header, const std::byte *payload);
     bool take_whole(Pair &pair, const Header &header, const std::byte *payload);
+    bool take_lone(Link &link, const Port::Incoming &message);
     void deliver(Pair &pair, const Header &header, std::uint64_t id);
+    void push_received(Pair &pair, std::uint64_t id, ntbv_wc_opcode opcode, std::uint32_t bytes,
+                       unsigned flags, std::uint32_t value);
     void take_read(Pair &pair, const Header &header, const std::byte *payload);
     void end(Pair &pair, const Header &header);
     void refuse(Pair &pair, std::uint32_t code, ntbv_event event);

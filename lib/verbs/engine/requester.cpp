@@ -26,19 +26,6 @@ std::uint64_t timeout_of(const Pair &pair)
     return pair.attr.timeout == 0 ? default_timeout : std::uint64_t{4096} << pair.attr.timeout;
 }
 
-// By opcode of the request.
-constexpr std::uint8_t wc_opcodes[] = {
-    NTBV_WC_WRITE,   NTBV_WC_WRITE,     NTBV_WC_SEND,      NTBV_WC_SEND,    NTBV_WC_READ,
-    NTBV_WC_CMP_SWP, NTBV_WC_FETCH_ADD, NTBV_WC_LOCAL_INV, NTBV_WC_BIND_MW, NTBV_WC_SEND};
-static_assert(wc_opcodes[NTBV_WRITE_IMM] == NTBV_WC_WRITE &&
-              wc_opcodes[NTBV_SEND] == NTBV_WC_SEND && wc_opcodes[NTBV_SEND_IMM] == NTBV_WC_SEND &&
-              wc_opcodes[NTBV_READ] == NTBV_WC_READ &&
-              wc_opcodes[NTBV_CMP_SWP] == NTBV_WC_CMP_SWP &&
-              wc_opcodes[NTBV_FETCH_ADD] == NTBV_WC_FETCH_ADD &&
-              wc_opcodes[NTBV_LOCAL_INV] == NTBV_WC_LOCAL_INV &&
-              wc_opcodes[NTBV_BIND_MW] == NTBV_WC_BIND_MW &&
-              wc_opcodes[NTBV_SEND_INV] == NTBV_WC_SEND && sizeof(wc_opcodes) == NTBV_SEND_INV + 1);
-
 Kind kind_of(const Request &request)
 {
     switch (request.opcode) {
@@ -359,29 +346,6 @@ void Engine::retire(Pair &pair)
         say(pair.cookie, NTBV_EVENT_SQ_DRAINED);
 }
 
-inline void Engine::retire_one(Pair &pair)
-{
-    auto &send = pair.send;
-    Request &request = send.queue[send.done];
-    if (request.is_read())
-        --send.reads;
-    send.received = 0;
-    ++send.done;
-    send.tries = send.rnr_tries = 0;
-    if (static_cast<std::int32_t>(send.done - send.next) > 0) {
-        send.next = send.done; // was to be sent again
-        send.offset = 0;
-    }
-    if (pair.signal_all || (request.flags & NTBV_SIGNALED) != 0)
-        push(pair, *pair.send_cq,
-             {.id = request.id,
-              .status = NTBV_SUCCESS,
-              .opcode = wc_opcodes[request.opcode],
-              .bytes = request.bytes,
-              .qpn = pair.number},
-             false);
-}
-
 void Engine::fail_oldest(Pair &pair, ntbv_status status)
 {
     auto &send = pair.send;
@@ -433,12 +397,9 @@ bool Engine::is_of_oldest(Pair &pair, std::uint32_t seq)
 
 void Engine::take_ack(Pair &pair, std::uint32_t seq)
 {
-    auto &send = pair.send;
-    // Of the only one that is posted: nothing is behind it that its end would be of use to.
-    if (seq + 1 != send.next_seq || send.done + 1 != send.high || send.high != send.head ||
-        pair.attr.state != NTBV_RTS || send.queue[send.done].is_read())
+    if (!ends_all(pair, seq))
         return take_ack_of_some(pair, seq);
-    send.reaches_peer = true;
+    pair.send.reaches_peer = true;
     retire_one(pair);
 }
 

@@ -358,23 +358,71 @@ inline bool Engine::take_whole(Pair &pair, const Header &header, const std::byte
     return true;
 }
 
-// The last message of a request was taken, which a receive is complete with.
-inline void Engine::deliver(Pair &pair, const Header &header, std::uint64_t id)
+// A SEND that came alone for a receive of one piece, and with it perhaps the acknowledgement of the
+// only request that is posted here: all of it is looked at first, and then done at once. Whatever
+// else comes, or is wrong, goes the way of all messages.
+// @retval false nothing was done
+[[gnu::flatten]] bool Engine::take_lone(Link &link, const Port::Incoming &message)
 {
-    const unsigned known = flag::immediate | (pair.type == NTBV_RC ? flag::invalidate : 0u);
-    const unsigned what = header.flags & known;
+    LoneSend lone;
+    if (!read_lone(message.data, message.bytes, lone))
+        return false;
+    Pair *const found = find(lone.to);
+    if (!found || found->link != &link)
+        return false;
+    Pair &pair = *found;
+    auto &receive = pair.receive;
+    const Receive *const posted = receive.queue.next();
+    const bool brings_ack = (lone.flags & flag::ack) != 0;
+    if (pair.type != NTBV_RC || pair.attr.state != NTBV_RTS || pair.attr.dest_qpn != lone.from ||
+        lone.seq != receive.expected || receive.is_amid() || pair.overrun || pair.srq || !posted ||
+        posted->n_sge != 1 || lone.bytes > posted->bytes ||
+        (brings_ack && (pair.send.misses_peer || !ends_all(pair, lone.ack))))
+        return false;
+    const ntbv_sge &piece = posted->sge[0];
+    std::byte *const to =
+        keys_.find(piece.key, pair.pd->id, piece.address, lone.bytes, NTBV_LOCAL_WRITE);
+    if (!to)
+        return false;
+    if (brings_ack) {
+        pair.send.reaches_peer = true;
+        retire_one(pair);
+    }
+    std::memcpy(to, message.data + sizeof(Header), lone.bytes);
+    receive.queue.drop();
+    receive.attempt = lone.attempt;
+    push_received(pair, posted->id, NTBV_WC_RECV, lone.bytes, lone.flags, lone.value);
+    ++receive.expected;
+    acknowledge(pair);
+    if (pair.overrun)
+        to_error(pair);
+    return true;
+}
+
+// @param flags  of the message, which may be of this kind and of that queue pair
+inline void Engine::push_received(Pair &pair, std::uint64_t id, ntbv_wc_opcode opcode,
+                                  std::uint32_t bytes, unsigned flags, std::uint32_t value)
+{
+    const unsigned what = flags & (flag::immediate | flag::invalidate);
     push(pair, *pair.recv_cq,
          {.id = id,
           .status = NTBV_SUCCESS,
-          .opcode = static_cast<std::uint32_t>(header.kind == Kind::Send ? NTBV_WC_RECV
-                                                                         : NTBV_WC_RECV_WRITE_IMM),
-          .bytes = header.total,
-          .imm = what != 0 ? header.value : 0,
+          .opcode = static_cast<std::uint32_t>(opcode),
+          .bytes = bytes,
+          .imm = what != 0 ? value : 0,
           .qpn = pair.number,
           .flags = static_cast<std::uint32_t>(what == flag::immediate    ? NTBV_WC_WITH_IMM
                                               : what == flag::invalidate ? NTBV_WC_WITH_INV
                                                                          : 0)},
-         (header.flags & flag::solicited) != 0);
+         (flags & flag::solicited) != 0);
+}
+
+// The last message of a request was taken, which a receive is complete with.
+inline void Engine::deliver(Pair &pair, const Header &header, std::uint64_t id)
+{
+    const unsigned unknown = pair.type == NTBV_RC ? 0u : flag::invalidate;
+    push_received(pair, id, header.kind == Kind::Send ? NTBV_WC_RECV : NTBV_WC_RECV_WRITE_IMM,
+                  header.total, header.flags & ~unknown, header.value);
     if (pair.type == NTBV_RC) {
         ++pair.receive.expected;
         acknowledge(pair);

@@ -140,6 +140,8 @@ struct ntbv_qp {
         std::uint32_t asks_for = 0;    // key of a region; 0: of none
         bool starves = false;          // is to wait, and does not know yet that it is ready
         std::uint8_t answered = 0;     // requests in a row that the program answered at once
+        /// In the middle of a request, or behind one that is to come again.
+        bool is_amid() const { return active | has_receive | must_wait | starves; }
     } receive;
 
     bool overrun = false; // a completion was lost: to ERR as soon as nothing is in the middle

@@ -20,6 +20,19 @@ constexpr bool is_send(std::uint32_t opcode)
     return opcode == NTBV_SEND || opcode == NTBV_SEND_IMM || opcode == NTBV_SEND_INV;
 }
 
+/// Of the completions of requests, by their opcodes.
+constexpr std::uint8_t wc_opcodes[] = {
+    NTBV_WC_WRITE,   NTBV_WC_WRITE,     NTBV_WC_SEND,      NTBV_WC_SEND,    NTBV_WC_READ,
+    NTBV_WC_CMP_SWP, NTBV_WC_FETCH_ADD, NTBV_WC_LOCAL_INV, NTBV_WC_BIND_MW, NTBV_WC_SEND};
+static_assert(wc_opcodes[NTBV_WRITE_IMM] == NTBV_WC_WRITE &&
+              wc_opcodes[NTBV_SEND] == NTBV_WC_SEND && wc_opcodes[NTBV_SEND_IMM] == NTBV_WC_SEND &&
+              wc_opcodes[NTBV_READ] == NTBV_WC_READ &&
+              wc_opcodes[NTBV_CMP_SWP] == NTBV_WC_CMP_SWP &&
+              wc_opcodes[NTBV_FETCH_ADD] == NTBV_WC_FETCH_ADD &&
+              wc_opcodes[NTBV_LOCAL_INV] == NTBV_WC_LOCAL_INV &&
+              wc_opcodes[NTBV_BIND_MW] == NTBV_WC_BIND_MW &&
+              wc_opcodes[NTBV_SEND_INV] == NTBV_WC_SEND && sizeof(wc_opcodes) == NTBV_SEND_INV + 1);
+
 /// A posted request. Its pieces, its inline data, or its binding follow it.
 struct Request {
     std::uint64_t id;
@@ -39,6 +52,7 @@ struct Request {
     bool is_read() const { return opcode >= NTBV_READ && opcode <= NTBV_FETCH_ADD; }
     bool is_local() const { return opcode == NTBV_LOCAL_INV || opcode == NTBV_BIND_MW; }
     bool is_write() const { return opcode <= NTBV_WRITE_IMM; }
+    std::uint8_t wc_opcode() const { return wc_opcodes[opcode]; }
     bool has_imm() const { return opcode == NTBV_WRITE_IMM || opcode == NTBV_SEND_IMM; }
     /// Of what it says in its first message and in all others.
     std::uint8_t wire_flags() const

@@ -3,6 +3,7 @@
 #ifndef NTB_VERBS_WIRE_MESSAGE_HPP
 #define NTB_VERBS_WIRE_MESSAGE_HPP
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -93,6 +94,50 @@ constexpr std::uint32_t max_request = 0x80000000;
 /// @retval false no engine sends this: unknown, of a wrong length, or out of the request that it
 ///               says it belongs to
 bool read_header(const std::byte *message, std::uint32_t bytes, Header &header);
+
+/// What most messages say that go alone: a SEND in one message, with data, and perhaps immediate
+/// data and an acknowledgement.
+struct LoneSend {
+    std::uint32_t to, from, seq, bytes, value, ack;
+    std::uint16_t attempt;
+    std::uint8_t flags;
+};
+/// The same of such a message, without a copy of what it has no use for: each word of it is loaded
+/// once. Whose numbers these are is not checked.
+/// @param message  aligned to 8
+/// @retval false it is another one
+inline bool read_lone(const std::byte *message, std::uint32_t bytes, LoneSend &lone)
+{
+    static_assert(offsetof(Header, flags) == 1 && offsetof(Header, attempt) == 2 &&
+                  offsetof(Header, to) == 4 && offsetof(Header, from) == 8 &&
+                  offsetof(Header, seq) == 12 && offsetof(Header, bytes) == 16 &&
+                  offsetof(Header, offset) == 20 && offsetof(Header, total) == 24 &&
+                  offsetof(Header, value) == 28 && offsetof(Header, ack) == 36);
+    constexpr std::uint8_t known = flag::solicited | flag::immediate | flag::ack;
+    constexpr std::uint64_t shape = 0xff | std::uint64_t{0xff & ~known} << 8;
+    constexpr std::uint64_t whole_send =
+        static_cast<std::uint64_t>(Kind::Send) | std::uint64_t{flag::last} << 8;
+    const auto word = [message](std::size_t at) {
+        auto *const from = reinterpret_cast<const std::uint64_t *>(message + at);
+        return std::atomic_ref(*const_cast<std::uint64_t *>(from)).load(std::memory_order_relaxed);
+    };
+    if (bytes <= sizeof(Header))
+        return false;
+    const std::uint64_t kind_to = word(0), from_seq = word(8), total_value = word(24);
+    lone.bytes = bytes - static_cast<std::uint32_t>(sizeof(Header));
+    // `offset` is 0.
+    if ((kind_to & shape) != whole_send || word(16) != lone.bytes ||
+        static_cast<std::uint32_t>(total_value) != lone.bytes)
+        return false;
+    lone.flags = static_cast<std::uint8_t>(kind_to >> 8);
+    lone.attempt = static_cast<std::uint16_t>(kind_to >> 16);
+    lone.to = static_cast<std::uint32_t>(kind_to >> 32);
+    lone.from = static_cast<std::uint32_t>(from_seq);
+    lone.seq = static_cast<std::uint32_t>(from_seq >> 32);
+    lone.value = static_cast<std::uint32_t>(total_value >> 32);
+    lone.ack = static_cast<std::uint32_t>(word(32) >> 32);
+    return true;
+}
 
 /// The acknowledgement that a peer has left, as the message that it did not send.
 /// @retval false there is none

@@ -103,6 +103,60 @@ TEST(Header, ThePayloadHasTheLengthThatTheHeaderSays)
     EXPECT_FALSE(read_header(few, sizeof(few), header));
 }
 
+// No message is a lone SEND that is not one for all others, and what it says is the same.
+TEST(Header, OfALoneSendIsReadAlike)
+{
+    const Header good = {.kind = Kind::Send,
+                         .flags = flag::last,
+                         .attempt = 0x1234,
+                         .to = 0x7f0001,
+                         .from = 0x123456,
+                         .seq = 0xfedcba98,
+                         .bytes = 24,
+                         .offset = 0,
+                         .total = 24,
+                         .value = 0xdeadbeef,
+                         .key = 0x11111111,
+                         .ack = 0x22334455,
+                         .address = 1};
+    alignas(8) std::byte message[sizeof(Header) + 24] = {};
+    LoneSend lone;
+    int lone_ones = 0;
+    // Each bit of it.
+    for (std::size_t bit = 0; bit <= 8 * sizeof(Header); ++bit) {
+        std::memcpy(message, &good, sizeof(good));
+        if (bit < 8 * sizeof(Header))
+            message[bit / 8] ^= std::byte{1} << bit % 8;
+        const bool is_lone = read_lone(message, sizeof(message), lone);
+        Header header;
+        std::memcpy(&header, message, sizeof(header));
+        const unsigned known = flag::last | flag::solicited | flag::immediate | flag::ack;
+        EXPECT_EQ(is_lone, header.kind == Kind::Send && (header.flags & flag::last) != 0 &&
+                               (header.flags & ~known) == 0 && header.bytes == 24 &&
+                               header.offset == 0 && header.total == 24)
+            << bit;
+        if (!is_lone)
+            continue;
+        ++lone_ones;
+        if (((header.to | header.from) & ~qpn_mask) == 0) { // else of no one: not checked here
+            EXPECT_TRUE(read_header(message, sizeof(message), header)) << bit;
+        }
+        EXPECT_EQ(lone.to, header.to);
+        EXPECT_EQ(lone.from, header.from);
+        EXPECT_EQ(lone.seq, header.seq);
+        EXPECT_EQ(lone.bytes, header.bytes);
+        EXPECT_EQ(lone.value, header.value);
+        EXPECT_EQ(lone.ack, header.ack);
+        EXPECT_EQ(lone.attempt, header.attempt);
+        EXPECT_EQ(lone.flags, header.flags);
+    }
+    EXPECT_GT(lone_ones, 100);
+    std::memcpy(message, &good, sizeof(good));
+    EXPECT_FALSE(read_lone(message, sizeof(message) - 1, lone));
+    EXPECT_FALSE(read_lone(message, sizeof(Header), lone)) << "without data it is another one";
+    EXPECT_FALSE(read_lone(message, 0, lone));
+}
+
 TEST(Header, OtherKindsHaveTheirOwnLengths)
 {
     for (const Kind kind :
