@@ -120,24 +120,28 @@ ssize_t ntbclient_place(struct ntbclient_conn *conn, size_t bytes, void **data)
     return static_cast<ssize_t>(place.size());
 }
 
+// The end is looked for behind what is shown: it may come at any time, and then the bytes are lost
+// either way.
 ssize_t ntbclient_placed(struct ntbclient_conn *conn, size_t bytes, uint32_t flags)
 {
     if (conn == nullptr || (flags & ~NTBCLIENT_MORE) != 0)
         return -EINVAL;
     if (!conn_is_open(conn))
         return not_open(conn);
-    if (!conn_sends_on(conn)) {
-        if (const int ended = send_end(conn); ended != 0)
-            return ended;
-    }
     Sender &sender = conn->end->sender;
-    if (sender.is_broken()) [[unlikely]]
-        return no_room(conn);
+    if (sender.has_ended() || sender.is_broken()) [[unlikely]] {
+        const int ended = send_end(conn);
+        return ended != 0 ? ended : no_room(conn);
+    }
     if (bytes > sender.place().size())
         return -EINVAL;
     sender.placed(bytes);
     if ((flags & NTBCLIENT_MORE) == 0 && sender.publish()) [[unlikely]]
         conn_ring(conn, NTBCLIENT_READABLE);
+    if (!conn_sends_on(conn)) [[unlikely]] {
+        if (const int ended = send_end(conn); ended != 0)
+            return ended;
+    }
     return static_cast<ssize_t>(bytes);
 }
 

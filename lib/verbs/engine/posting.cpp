@@ -51,8 +51,9 @@ inline bool Engine::is_alone(const Pair &pair) const
 }
 
 // A short SEND from one place, of a queue pair that has nothing else to send, to a port that has
-// room: it is checked, kept and put together in the port at once, and shown. Whatever else is
-// posted, or is not there, or wrong, goes the other way.
+// room: it is checked, put together in the port at once, and shown; and once the peer has it, it is
+// kept, as no answer is taken before this call returns. Whatever else is posted, or is not there,
+// or wrong, goes the other way.
 // @retval false nothing was done
 bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
 {
@@ -77,8 +78,6 @@ bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
     std::byte *const message = link.port->place(whole);
     if (!message)
         return false;
-    Request &request = send.queue.put_lone(send.head, wr);
-    request.seq = send.next_seq;
     auto flags = static_cast<std::uint8_t>(
         flag::last | ((wr.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
         (wr.opcode == NTBV_SEND_IMM ? flag::immediate : 0));
@@ -100,6 +99,7 @@ bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
                          .address = 0};
     copy(message + sizeof(Header), data, bytes);
     link.port->placed(whole);
+    send.queue.put_lone(send.head, wr).seq = send.next_seq;
     shown(link);
     send.detours = 0;
     ++send.next_seq;
