@@ -10,7 +10,7 @@
 #include <sched.h>
 
 #include "api/attach.hpp"
-#include "engine/engine.hpp"
+#include "engine/lone.hpp"
 
 using namespace ntb::verbs;
 
@@ -42,12 +42,125 @@ bool can_be_region(const void *memory, uint64_t length, uint64_t iova, unsigned 
            iova + length >= iova && reinterpret_cast<uintptr_t>(memory) + length >= length;
 }
 
-// Of a poll of an empty queue for which there may be something to do. Apart, as most find nothing.
-[[gnu::noinline]] int drive_for(ntbv_cq &cq, Link *changed, int n, ntbv_wc *wc, bool &is_tired)
+// The calls that a program makes all the time are as short as can be: of the owner of the lock they
+// call nothing until there is something to do, so that no register has to be kept for that.
+
+// Once somebody else wants the lock.
+[[gnu::noinline]] int wake(Lock::Seat &seat, int result)
 {
+    Lock::wake(seat);
+    return result;
+}
+
+// What such a call returns with.
+int leave(Lock &lock, Lock::Seat &seat, int result)
+{
+    return lock.stand_up(seat) ? result : wake(seat, result);
+}
+
+// Whoever is to answer may wait for this CPU.
+[[gnu::noinline]] int give_way(Lock &lock, Lock::Seat *seat, int result)
+{
+    lock.leave(seat);
+    sched_yield();
+    return result;
+}
+
+int result_of(const ntbv_cq &cq, int taken)
+{
+    return taken == 0 && cq.queue.overrun() ? -EIO : taken;
+}
+
+// Of an empty queue, once a word has changed.
+[[gnu::noinline, gnu::flatten]] int poll_changed(ntbv_cq &cq, int n, ntbv_wc *wc, Lock::Seat *seat,
+                                                 Link &changed)
+{
+    Engine &engine = *cq.engine;
+    const Pair *of;
     cq.queue.lend(n, wc);
-    is_tired = cq.engine->count_poll(cq.engine->drive_for_poll(changed));
-    return cq.queue.give_back(wc);
+    const bool is_tired = engine.count_poll(engine.poll_changed(changed, of));
+    const int taken = cq.queue.give_back(wc);
+    if (taken > 0) {
+        if (of)
+            engine.end_poll(*of);
+        else
+            engine.end_poll(wc[taken - 1]);
+    } else if (is_tired) {
+        return give_way(engine.lock(), seat, result_of(cq, 0));
+    }
+    engine.lock().leave(seat);
+    return result_of(cq, taken);
+}
+
+// Whatever is to be done, and whoever calls, who is inside.
+[[gnu::noinline]] int poll_inside(ntbv_cq *cq, int n, ntbv_wc *wc, Lock::Seat *seat)
+{
+    Engine &engine = *cq->engine;
+    engine.begin_call();
+    bool is_tired = false;
+    int taken = 0;
+    if (!cq->queue.empty()) {
+        taken = cq->queue.take(n, wc);
+    } else if (engine.can_settle()) {
+        Link *const changed = engine.find_changed();
+        if (changed)
+            return poll_changed(*cq, n, wc, seat, *changed);
+        is_tired = engine.count_poll(0);
+    } else {
+        cq->queue.lend(n, wc);
+        is_tired = engine.count_poll(engine.poll_all());
+        taken = cq->queue.give_back(wc);
+    }
+    if (taken > 0)
+        engine.end_poll(wc[taken - 1]);
+    if (is_tired && taken == 0)
+        return give_way(engine.lock(), seat, result_of(*cq, 0));
+    engine.lock().leave(seat);
+    return result_of(*cq, taken);
+}
+
+// Of the owner, where completions wait.
+[[gnu::noinline]] int poll_there(ntbv_cq *cq, int n, ntbv_wc *wc, Lock::Seat *seat)
+{
+    Engine &engine = *cq->engine;
+    if (n <= 0) [[unlikely]]
+        return poll_inside(cq, n, wc, seat);
+    engine.begin_call();
+    const int taken = cq->queue.take(n, wc);
+    engine.end_poll(wc[taken - 1]);
+    return leave(engine.lock(), *seat, taken);
+}
+
+[[gnu::noinline]] int poll_entering(ntbv_cq *cq, int n, ntbv_wc *wc)
+{
+    return poll_inside(cq, n, wc, cq->engine->lock().enter());
+}
+
+[[gnu::noinline]] int poll_entering_again(ntbv_cq *cq, int n, ntbv_wc *wc, Lock::Seat *seat)
+{
+    cq->engine->lock().leave(seat);
+    return poll_entering(cq, n, wc);
+}
+
+[[gnu::noinline]] int post_recv_inside(ntbv_qp *qp, const ntbv_recv_wr *wr,
+                                       const ntbv_recv_wr **bad, Lock::Seat *seat)
+{
+    const int error = qp->engine->post_recv(*qp, wr, bad);
+    qp->engine->lock().leave(seat);
+    return error;
+}
+
+[[gnu::noinline]] int post_recv_entering(ntbv_qp *qp, const ntbv_recv_wr *wr,
+                                         const ntbv_recv_wr **bad)
+{
+    return post_recv_inside(qp, wr, bad, qp->engine->lock().enter());
+}
+
+[[gnu::noinline]] int post_recv_entering_again(ntbv_qp *qp, const ntbv_recv_wr *wr,
+                                               const ntbv_recv_wr **bad, Lock::Seat *seat)
+{
+    qp->engine->lock().leave(seat);
+    return post_recv_entering(qp, wr, bad);
 }
 
 } // namespace
@@ -278,27 +391,20 @@ int ntbv_cq_destroy(ntbv_cq *cq)
 int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
 {
     Engine &engine = *cq->engine;
-    bool is_tired = false;
-    int taken = 0;
-    {
-        const Call call(engine.lock());
-        engine.begin_call();
-        Link *changed;
-        if (!cq->queue.empty())
-            taken = cq->queue.take(n, wc);
-        else if (engine.has_nothing(changed))
-            is_tired = engine.count_poll(0);
-        else
-            taken = drive_for(*cq, changed, n, wc, is_tired);
-        if (taken > 0)
-            engine.end_poll(wc[taken - 1]);
-        else if (cq->queue.overrun())
-            return -EIO;
-    }
-    // Whoever is to answer may wait for this CPU.
-    if (is_tired && taken == 0)
-        sched_yield();
-    return taken;
+    Lock::Seat *const seat = engine.lock().own_seat();
+    if (!seat) [[unlikely]]
+        return poll_entering(cq, n, wc);
+    if (!engine.lock().sit(*seat)) [[unlikely]]
+        return poll_entering_again(cq, n, wc, seat);
+    if (!cq->queue.empty())
+        return poll_there(cq, n, wc, seat);
+    if (cq->queue.overrun() || !engine.is_settled() || !engine.has_one_peer())
+        return poll_inside(cq, n, wc, seat);
+    engine.begin_call();
+    Link *const changed = engine.find_one_changed();
+    if (changed)
+        return poll_changed(*cq, n, wc, seat, *changed);
+    return engine.count_poll(0) ? give_way(engine.lock(), seat, 0) : leave(engine.lock(), *seat, 0);
 }
 
 int ntbv_cq_arm(ntbv_cq *cq, int solicited_only)
@@ -448,7 +554,8 @@ int ntbv_qp_query(ntbv_qp *qp, ntbv_qp_attr *attr)
     return 0;
 }
 
-int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
+[[gnu::flatten]] int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr,
+                                       const ntbv_send_wr **bad)
 {
     const Call call(qp->engine->lock());
     qp->engine->begin_call();
@@ -468,6 +575,16 @@ int ntbv_qp_post_send_all(ntbv_qp *qp, const ntbv_send_wr *wr)
 
 int ntbv_qp_post_recv(ntbv_qp *qp, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
 {
-    const Call call(qp->engine->lock());
-    return qp->engine->post_recv(*qp, wr, bad);
+    Engine &engine = *qp->engine;
+    Lock::Seat *const seat = engine.lock().own_seat();
+    if (!seat) [[unlikely]]
+        return post_recv_entering(qp, wr, bad);
+    if (!engine.lock().sit(*seat)) [[unlikely]]
+        return post_recv_entering_again(qp, wr, bad, seat);
+    if (!wr || wr->next || !Engine::only_keeps(*qp)) [[unlikely]]
+        return post_recv_inside(qp, wr, bad, seat);
+    const int error = qp->receive.queue.post(*wr);
+    if (error != 0)
+        *bad = wr;
+    return leave(engine.lock(), *seat, error);
 }

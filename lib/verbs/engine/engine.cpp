@@ -185,32 +185,37 @@ int Engine::drive()
     return done;
 }
 
-[[gnu::flatten]] int Engine::drive_for_poll(Link *changed)
+[[gnu::flatten]] int Engine::drive_for_poll(Link *link)
 {
     is_poll_ = true;
-    const int done = changed ? drive_changed(*changed) : drive();
+    const int done = link ? drive(*link) : drive();
     is_poll_ = false;
-    if (!is_calm_) // nothing was sent, and nothing is left behind
-        hand_over();
+    hand_over();
     return done;
 }
 
-// Of an engine that was calm: most often that is one message.
-inline int Engine::drive_changed(Link &link)
+// Of a poll of an engine that was calm.
+int Engine::take_for_poll(Link &link, const Port::Incoming &message)
 {
-    Port &port = *link.port;
-    Port::Incoming message;
-    if (!port.receive(message))
-        return drive(link);
-    const bool good = take_lone(link, message) || take(link, message);
-    port.release();
-    if (!good) {
-        lose(link);
-        return 1;
-    }
-    if (message.more)
-        return 1 + drive(link);
-    return is_calm_ ? 1 : 1 + send_work(link);
+    is_poll_ = true;
+    const bool good = take(link, message);
+    is_poll_ = false;
+    link.port->release();
+    if (good)
+        return 1 + go_on(link, message.more);
+    lose(link);
+    hand_over();
+    return 1;
+}
+
+// The same once it has taken one. @param more  there are others
+int Engine::go_on(Link &link, bool more)
+{
+    is_poll_ = true;
+    const int done = more ? drive(link) : send_work(link);
+    is_poll_ = false;
+    hand_over();
+    return done;
 }
 
 // Whether nothing is to be done until a word of a port changes: these are known then. What comes by

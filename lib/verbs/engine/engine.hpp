@@ -112,21 +112,47 @@ public:
     /// Whether the program may have stopped to poll, and wait for what peers do to its memory. To
     /// be asked twice, with the same number, and with some time between.
     bool may_be_away(std::uint64_t &calls);
-    /// The program polls an empty queue. If all that can be found to do comes by a word that a port
-    /// has, these words are looked at. That a peer is gone has no word: one of many polls goes the
-    /// whole way.
-    /// @param[out] changed  for drive_for_poll(), if there may be something to do
-    bool has_nothing(Link *&changed)
+    /// The program polls an empty queue. Whether all that can be found to do comes by a word that a
+    /// port has. That a peer is gone has no word: one of many polls goes the whole way.
+    bool is_settled() const { return is_calm_ && !answerer_ && polls_ % polls_of_a_drive != 0; }
+    /// The same, if that has to be found out.
+    bool can_settle()
     {
-        changed = nullptr;
-        if (polls_++ % polls_of_a_drive == 0 || answerer_ || !(is_calm_ || settle()))
-            return false;
-        changed = find_changed();
-        return !changed;
+        return polls_ % polls_of_a_drive != 0 && !answerer_ && (is_calm_ || settle());
+    }
+    /// Of one that is settled: whether it has one peer, which most have. find_changed() is shorter
+    /// then.
+    bool has_one_peer() const { return n_watched_ == 1; }
+    Link *find_one_changed()
+    {
+        ++polls_;
+        return changed_at(0);
+    }
+    /// @return the link that alone has something to do; NULL: none has
+    Link *find_changed()
+    {
+        ++polls_;
+        // Behind the one that was served last: one peer that is busy is no reason to wait for
+        // another.
+        for (std::uint32_t left = n_watched_, at = last_watched_; left != 0; --left) {
+            at = at + 1 < n_watched_ ? at + 1 : 0;
+            if (Link *const link = changed_at(at)) {
+                last_watched_ = at;
+                return link;
+            }
+        }
+        return nullptr;
     }
     /// For a program, which gets what is complete.
-    /// @param changed  the link that alone has something to do; NULL: the whole way
-    int drive_for_poll(Link *changed);
+    int poll_changed(Link &link, const Pair *&of);
+    /// The same of one link, or of all.
+    int drive_for_poll(Link *link);
+    /// The whole way.
+    int poll_all()
+    {
+        ++polls_;
+        return drive_for_poll(nullptr);
+    }
     /// It has polled an empty queue, and so much was done.
     /// @return whether there was nothing to do for many times
     bool count_poll(int done)
@@ -140,12 +166,13 @@ public:
         ++calls_;
         is_content_ = false;
     }
-    /// It has taken completions, of which this is the last.
+    /// It has taken completions, of which this is the last; or the last is of that queue pair.
     void end_poll(const ntbv_wc &last)
     {
         const Pair *pair = find(last.qpn);
         is_content_ = pair && pair->send.done == pair->send.head;
     }
+    void end_poll(const Pair &pair) { is_content_ = pair.send.done == pair.send.head; }
     /// It has asked for an event of a completion.
     void expect_event();
     /// The program returns from a call: what it leaves behind is the service's.
@@ -213,6 +240,12 @@ public:
             use_posted(pair);
         return error;
     }
+    /// Whether a receive that is posted has nothing to do but to be kept.
+    static bool only_keeps(const Pair &pair)
+    {
+        return !pair.srq && !pair.receive.starves && pair.attr.state != NTBV_RESET &&
+               pair.attr.state != NTBV_ERR;
+    }
     int post_srq(ntbv_srq &srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad);
 
 private:
@@ -238,23 +271,15 @@ private:
     // Something is to be done that no word of a port says.
     void stir() { is_calm_ = false; }
     bool settle();
-    Link *find_changed()
+    Link *changed_at(std::uint32_t at) const
     {
-        // Behind the one that was served last: one peer that is busy is no reason to wait for
-        // another.
-        for (std::uint32_t n = 0; n < n_watched_; ++n) {
-            last_watched_ = last_watched_ + 1 < n_watched_ ? last_watched_ + 1 : 0;
-            const Watched &watched = watched_[last_watched_];
-            if (watched.watch->is_quiet())
-                continue;
-            // The lines of the message are asked for at once, not behind all that takes it.
-            if (watched.watch->next) {
-                __builtin_prefetch(watched.watch->next);
-                __builtin_prefetch(watched.watch->next + 64);
-            }
-            return watched.link;
-        }
-        return nullptr;
+        const Watched &watched = watched_[at];
+        if (watched.watch->is_quiet())
+            return nullptr;
+        // The lines of the message are asked for at once, not behind all that takes it.
+        __builtin_prefetch(watched.watch->next);
+        __builtin_prefetch(watched.watch->next + 64);
+        return watched.link;
     }
     void add_work(Link &link, Pair &pair)
     {
@@ -265,7 +290,8 @@ private:
     Link *find_or_seek(Address peer);
     Link *free_link(Address peer);
     int drive(Link &link);
-    int drive_changed(Link &link);
+    int take_for_poll(Link &link, const Port::Incoming &message);
+    int go_on(Link &link, bool more);
     bool take(Link &link, const Port::Incoming &message);
     int send_work(Link &link);
     static bool has_port(const Link &link)
@@ -497,6 +523,7 @@ private:
         }
     }
     void acknowledge(Pair &pair);
+    void acknowledge_alone(Pair &pair);
     void end_turn();
     void end_turn_now();
     bool may_hold(const Pair &pair) const;
@@ -509,7 +536,7 @@ private:
     bool next_receive(Pair &pair, Receive &receive);
     void take_piece(Pair &pair, const Header &header, const std::byte *payload);
     bool take_whole(Pair &pair, const Header &header, const std::byte *payload);
-    bool take_lone(Link &link, const Port::Incoming &message);
+    bool take_lone(Link &link, const Port::Incoming &message, const Pair *&of);
     void deliver(Pair &pair, const Header &header, std::uint64_t id);
     void push_received(Pair &pair, std::uint64_t id, ntbv_wc_opcode opcode, std::uint32_t bytes,
                        unsigned flags, std::uint32_t value);

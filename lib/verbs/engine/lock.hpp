@@ -84,26 +84,48 @@ public:
     /// Of a call. @return for leave()
     Seat *enter()
     {
-        Seat *const seat = owner_.load(order(std::memory_order_acquire));
-        if (seat && seat->thread_ == this_thread()) [[likely]] {
-            // Store, then load, which x86 does not keep in order by itself. The barrier of revoke()
-            // makes up for it: either this thread sees that it is not the owner any more, or the
-            // other one sees it inside.
-            seat->inside_.store(1, order(std::memory_order_relaxed));
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-            if (owner_.load(order(std::memory_order_acquire)) == seat) [[likely]]
+        Seat *const seat = own_seat();
+        if (seat) [[likely]] {
+            if (sit(*seat)) [[likely]]
                 return seat;
-            leave_seat(*seat);
+            leave(seat);
         }
         enter_slowly();
         return nullptr;
     }
+    /// The steps of enter() that call nothing, for calls that call nothing either. NULL: the thread
+    /// is not the owner.
+    Seat *own_seat() const
+    {
+        Seat *const seat = owner_.load(order(std::memory_order_acquire));
+        return seat && seat->thread_ == this_thread() ? seat : nullptr;
+    }
+    /// @retval false it is not the owner any more, and has to leave()
+    bool sit(Seat &seat)
+    {
+        // Store, then load, which x86 does not keep in order by itself. The barrier of revoke()
+        // makes up for it: either this thread sees that it is not the owner any more, or the
+        // other one sees it inside.
+        seat.inside_.store(1, order(std::memory_order_relaxed));
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        return owner_.load(order(std::memory_order_acquire)) == &seat;
+    }
+    /// Of leave(). @retval false somebody waits: wake() follows
+    bool stand_up(Seat &seat)
+    {
+        // The same store and load as of sit(), and the same barrier: either the other one sees that
+        // none is inside, or this thread sees that somebody waits.
+        seat.inside_.store(0, order(std::memory_order_release)); // pairs with revoke()
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        return owner_.load(order(std::memory_order_relaxed)) == &seat;
+    }
+    static void wake(Seat &seat) { Memory::wake(seat.inside_); }
     void leave(Seat *seat)
     {
-        if (seat)
-            leave_seat(*seat);
-        else
+        if (!seat)
             unlock();
+        else if (!stand_up(*seat)) [[unlikely]]
+            wake(*seat);
     }
 
 private:
@@ -114,16 +136,6 @@ private:
 #else
         return otherwise;
 #endif
-    }
-
-    // The same store and load as of enter(), and the same barrier: either the other one sees that
-    // none is inside, or this thread sees that somebody waits.
-    void leave_seat(Seat &seat)
-    {
-        seat.inside_.store(0, order(std::memory_order_release)); // pairs with revoke()
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        if (owner_.load(order(std::memory_order_relaxed)) != &seat) [[unlikely]]
-            Memory::wake(seat.inside_);
     }
 
     // Under the mutex. An owner that enters from now on finds that it is none.

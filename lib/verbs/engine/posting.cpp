@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From a post to the port: requests are checked and kept, and sent at once if it is their turn.
-// Most often that is a lone SEND.
+// From a post to the port: requests are checked and kept, and sent at once if it is their turn. A
+// lone SEND goes by lone.hpp.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <new>
 
-#include "engine/engine.hpp"
+#include "engine/lone.hpp"
 
 namespace ntb::verbs
 {
@@ -15,14 +13,6 @@ namespace
 
 // Messages of a queue pair, until it is the next one's turn.
 constexpr std::uint32_t packets_of_a_turn = 16;
-
-// Without a guess of the compiler's, which knows that they are few, and has one instruction that
-// takes some 30 cycles for any number.
-void copy(std::byte *to, const std::byte *from, std::size_t bytes)
-{
-    asm("" : "+r"(bytes));
-    std::memcpy(to, from, bytes);
-}
 
 bool fits(ntbv_qp_type type, const ntbv_send_wr &wr)
 {
@@ -36,83 +26,6 @@ bool fits(ntbv_qp_type type, const ntbv_send_wr &wr)
 } // namespace
 
 // ---- sending
-
-// Whether what is posted next goes at once, without others before it. Of a queue pair without link
-// nothing does.
-inline bool Engine::is_alone(const Pair &pair) const
-{
-    const auto &send = pair.send;
-    const auto &receive = pair.receive;
-    const Link *const link = pair.link;
-    return link && link->state == Link::State::Up && link->work.empty() &&
-           pair.attr.state == NTBV_RTS && send.head == send.next && send.next == send.high &&
-           send.head - send.done != send.queue.size() && !pair.timer.linked() &&
-           !receive.owes_more() && receive.answers_head == receive.answers_tail;
-}
-
-// A short SEND from one place, of a queue pair that has nothing else to send, to a port that has
-// room: it is checked, put together in the port at once, and shown; and once the peer has it, it is
-// kept, as no answer is taken before this call returns. Whatever else is posted, or is not there,
-// or wrong, goes the other way.
-// @retval false nothing was done
-bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
-{
-    static_assert(NTBV_SEND_IMM == NTBV_SEND + 1);
-    constexpr unsigned usual = NTBV_SIGNALED | NTBV_SOLICITED | NTBV_INLINE;
-    if (wr.opcode - NTBV_SEND > 1u || (wr.flags & ~usual) != 0 || wr.n_sge != 1 || !is_alone(pair))
-        return false;
-    auto &send = pair.send;
-    Link &link = *pair.link;
-    const ntbv_sge &piece = *wr.sge;
-    const std::uint32_t bytes = piece.length;
-    if (bytes - 1 >= std::min(most_of_a_lone_send, link.payload))
-        return false;
-    const std::byte *data = nullptr;
-    if ((wr.flags & NTBV_INLINE) == 0)
-        data = keys_.find(piece.key, pair.pd->id, piece.address, bytes, 0);
-    else if (bytes <= send.queue.max_inline())
-        data = reinterpret_cast<const std::byte *>(piece.address);
-    if (!data)
-        return false;
-    const auto whole = static_cast<std::uint32_t>(sizeof(Header)) + bytes;
-    std::byte *const message = link.port->place(whole);
-    if (!message)
-        return false;
-    auto flags = static_cast<std::uint8_t>(
-        flag::last | ((wr.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
-        (wr.opcode == NTBV_SEND_IMM ? flag::immediate : 0));
-    std::uint32_t ack = 0;
-    give_ride(pair, flags, ack);
-    // Where the peer may see it: what is known of it is not read back.
-    new (message) Header{.kind = Kind::Send,
-                         .flags = flags,
-                         .attempt = send.attempt,
-                         .to = pair.attr.dest_qpn,
-                         .from = pair.number,
-                         .seq = send.next_seq,
-                         .bytes = bytes,
-                         .offset = 0,
-                         .total = bytes,
-                         .value = wr.imm,
-                         .key = 0,
-                         .ack = ack,
-                         .address = 0};
-    copy(message + sizeof(Header), data, bytes);
-    link.port->placed(whole);
-    send.queue.put_lone(send.head, wr).seq = send.next_seq;
-    shown(link);
-    send.detours = 0;
-    ++send.next_seq;
-    send.head = send.next = send.high = send.head + 1;
-    if (pair.type == NTBV_UC) {
-        retire(pair);
-        if (pair.overrun)
-            to_error(pair);
-    }
-    if (answerer_)
-        end_turn_now(); // that was no answer
-    return true;
-}
 
 // Answers first: they are bounded, and the peer waits for them.
 Engine::Turn Engine::serve(Pair &pair)

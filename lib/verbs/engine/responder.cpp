@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/engine.hpp"
+#include "engine/lone.hpp"
 #include "engine/place.hpp"
 
 namespace ntb::verbs
@@ -66,38 +66,14 @@ Engine::Turn Engine::send_ack(Pair &pair)
     return Turn::Done;
 }
 
-// Whether an acknowledgement may be kept back: none of another queue pair is, the peer may have it
-// before all else that is owed, and if no answer comes the service is back within a millisecond.
-inline bool Engine::may_hold(const Pair &pair) const
-{
-    const auto &receive = pair.receive;
-    const Link &link = *pair.link;
-    const bool is_back_soon = rest_ == Rest::Nap || (rest_ == Rest::None && !service_);
-    return receive.answered == answers_of_a_habit && is_back_soon && link.has_words &&
-           (!link.worded || link.worded == &pair) && receive.answers_head == receive.answers_tail &&
-           !receive.owes_nak && !receive.owes_rnr && !receive.owes_ready;
-}
-
-// Of what a receive was complete with. The acknowledgement of a program that answers each request
-// by one of its own rides on that: until then it is a word that the peer finds if this process
-// ends, and the program's next post of a request or poll of an empty queue sends it if that is no
-// answer, else the service does.
+// Of what a receive was complete with, but for what acknowledge_alone() is for.
 inline void Engine::acknowledge(Pair &pair)
 {
-    auto &receive = pair.receive;
-    receive.owes_ack = true;
-    const bool is_alone = is_poll_ && !answerer_;
+    if (is_poll_ && !answerer_)
+        return acknowledge_alone(pair);
+    pair.receive.owes_ack = true;
     if (answerer_)
         end_turn();
-    if (is_alone) {
-        answerer_ = &pair;
-        if (may_hold(pair)) {
-            pair.link->port->leave(
-                word_of_ack(pair.attr.dest_qpn, pair.number, receive.expected - 1));
-            pair.link->worded = &pair;
-            return;
-        }
-    }
     has_work(pair);
 }
 
@@ -356,65 +332,6 @@ inline bool Engine::take_whole(Pair &pair, const Header &header, const std::byte
     receive.queue.drop();
     deliver(pair, header, posted->id);
     return true;
-}
-
-// A SEND that came alone for a receive of one piece, and with it perhaps the acknowledgement of the
-// only request that is posted here: all of it is looked at first, and then done at once. Whatever
-// else comes, or is wrong, goes the way of all messages.
-// @retval false nothing was done
-[[gnu::flatten]] bool Engine::take_lone(Link &link, const Port::Incoming &message)
-{
-    LoneSend lone;
-    if (!read_lone(message.data, message.bytes, lone))
-        return false;
-    Pair *const found = find(lone.to);
-    if (!found || found->link != &link)
-        return false;
-    Pair &pair = *found;
-    auto &receive = pair.receive;
-    const Receive *const posted = receive.queue.next();
-    const bool brings_ack = (lone.flags & flag::ack) != 0;
-    if (pair.type != NTBV_RC || pair.attr.state != NTBV_RTS || pair.attr.dest_qpn != lone.from ||
-        lone.seq != receive.expected || receive.is_amid() || pair.overrun || pair.srq || !posted ||
-        posted->n_sge != 1 || lone.bytes > posted->bytes ||
-        (brings_ack && (pair.send.misses_peer || !ends_all(pair, lone.ack))))
-        return false;
-    const ntbv_sge &piece = posted->sge[0];
-    std::byte *const to =
-        keys_.find(piece.key, pair.pd->id, piece.address, lone.bytes, NTBV_LOCAL_WRITE);
-    if (!to)
-        return false;
-    if (brings_ack) {
-        pair.send.reaches_peer = true;
-        retire_one(pair);
-    }
-    std::memcpy(to, message.data + sizeof(Header), lone.bytes);
-    receive.queue.drop();
-    receive.attempt = lone.attempt;
-    push_received(pair, posted->id, NTBV_WC_RECV, lone.bytes, lone.flags, lone.value);
-    ++receive.expected;
-    acknowledge(pair);
-    if (pair.overrun)
-        to_error(pair);
-    return true;
-}
-
-// @param flags  of the message, which may be of this kind and of that queue pair
-inline void Engine::push_received(Pair &pair, std::uint64_t id, ntbv_wc_opcode opcode,
-                                  std::uint32_t bytes, unsigned flags, std::uint32_t value)
-{
-    const unsigned what = flags & (flag::immediate | flag::invalidate);
-    push(pair, *pair.recv_cq,
-         {.id = id,
-          .status = NTBV_SUCCESS,
-          .opcode = static_cast<std::uint32_t>(opcode),
-          .bytes = bytes,
-          .imm = what != 0 ? value : 0,
-          .qpn = pair.number,
-          .flags = static_cast<std::uint32_t>(what == flag::immediate    ? NTBV_WC_WITH_IMM
-                                              : what == flag::invalidate ? NTBV_WC_WITH_INV
-                                                                         : 0)},
-         (flags & flag::solicited) != 0);
 }
 
 // The last message of a request was taken, which a receive is complete with.

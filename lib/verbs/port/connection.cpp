@@ -72,6 +72,7 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     port->in_ = port->memory_.get() + quarter;
     port->ring_ = info.ring_bytes;
     port->watch_.word = ntbclient_monitor(conn, &port->watch_.seen);
+    port->watch_.next = port->in_; // until it is known
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
     port->out_ = port->memory_.get();
     port->stores_.set_lap(info.ring_bytes);

@@ -90,6 +90,7 @@ void Loopback::End::join(Loopback &loopback, Ring &in, Ring &out)
     in_ = &in;
     out_ = &out;
     watch_.word = reinterpret_cast<const std::uint64_t *>(&in.shown);
+    watch_.next = in.data.get(); // somewhere
 }
 
 std::byte *Loopback::End::reserve(std::uint32_t bytes)

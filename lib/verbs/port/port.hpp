@@ -61,7 +61,7 @@ public:
     struct Watch {
         const std::uint64_t *word = nullptr; ///< to be loaded atomically; NULL: only receive() says
         std::uint64_t seen = 0;              ///< what it is until something comes, if that is known
-        const std::byte *next = nullptr;     ///< where most often that lies then; or NULL
+        const std::byte *next = nullptr;     ///< where most often that lies then; not NULL
         bool is_quiet() const
         {
             return std::atomic_ref(*const_cast<std::uint64_t *>(word))
