@@ -206,13 +206,20 @@ inline void Connection::note_sent(ssize_t sent, std::size_t bytes)
 std::byte *Connection::place(std::uint32_t bytes)
 {
     const std::size_t wanted = footprint(bytes);
-    if (kept_ != 0 || wanted > together || (wanted > run_ && !find_place(wanted)))
+    if (kept_ != 0 || wanted > together)
         return nullptr;
+    if (wanted > run_) [[unlikely]]
+        return place_elsewhere(bytes);
     std::memset(place_ + wanted - line, 0, line);
     return place_ + sizeof(Prefix);
 }
 
-[[gnu::noinline]] bool Connection::find_place(std::size_t wanted)
+[[gnu::noinline]] std::byte *Connection::place_elsewhere(std::uint32_t bytes)
+{
+    return find_place(footprint(bytes)) ? place(bytes) : nullptr;
+}
+
+bool Connection::find_place(std::size_t wanted)
 {
     void *place = nullptr;
     const ssize_t found = ntbclient_place(conn_, wanted, &place);
@@ -291,6 +298,13 @@ inline bool Connection::find_whole(Incoming &message)
     if (bytes > longest_ || wanted > there)
         return false;
     wanted_ = wanted;
+    watch_.seen += wanted;
+    watch_.next = at + wanted;
+    reach_ -= wanted;
+    if (reach_ == 0) {
+        watch_.next -= ring_;
+        reach_ = ring_;
+    }
     // A lone message is often answered, and the peer, which has read the ring's last turn, still
     // has the lines that the answer will lie in. Before it has sent this one it may ask for them
     // (Engine::find_changed()), so not earlier.
@@ -335,13 +349,6 @@ void Connection::release()
         ntbclient_monitor(conn_, &watch_.seen);
         return;
     }
-    watch_.seen += wanted_;
-    watch_.next += wanted_;
-    reach_ -= wanted_;
-    if (reach_ == 0) {
-        watch_.next -= ring_;
-        reach_ = ring_;
-    }
     held_ += wanted_;
     if (held_ + unreturned_ >= ring_ / 4)
         give_back();
@@ -349,7 +356,7 @@ void Connection::release()
 
 // Takes from the ring what was released, which is nothing to who arms.
 // @retval false the peer has taken back what it had shown
-bool Connection::give_back()
+[[gnu::noinline]] bool Connection::give_back()
 {
     const std::size_t held = std::exchange(held_, 0);
     if (held == 0)

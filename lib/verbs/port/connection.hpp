@@ -67,6 +67,7 @@ private:
     bool give_back();
     void note_taken(std::size_t bytes);
     bool make_room(std::uint32_t bytes);
+    std::byte *place_elsewhere(std::uint32_t bytes);
     bool find_place(std::size_t wanted);
     bool put_long(std::size_t head, const iovec *parts, int n, std::size_t whole);
     void note_sent(ssize_t sent, std::size_t bytes);
