@@ -20,7 +20,9 @@ constexpr std::uint32_t entries = 16; // of completion queues, which overrun now
 
 /// An engine whose peer is the test, and what a program knows of it.
 struct Told {
-    std::unique_ptr<Loopback> loopback = Loopback::create(1 << 16);
+    // To the peer, and to one that no queue pair is connected to.
+    std::unique_ptr<Loopback> loopback = Loopback::create(1 << 16),
+                              other = Loopback::create(1 << 16);
     Clock clock;
     Host host{1, clock, entries};
     ntbv_cq *empty = nullptr; // of no queue pair
@@ -28,7 +30,7 @@ struct Told {
     Memory memory{host.pd, 4096}, closed{host.pd, 256, 0};
     std::vector<ntbv_qp *> qps;
 
-    Told()
+    explicit Told(bool has_other)
     {
         EXPECT_EQ(host.attach(loopback->end(0), 2), 0);
         EXPECT_EQ(ntbv_cq_create(host.engine, entries, nullptr, 3, &empty), 0);
@@ -37,8 +39,11 @@ struct Told {
                host.make(NTBV_RC, srq, 16), host.make(NTBV_UC, nullptr, 16)};
         for (ntbv_qp *qp : qps)
             to_peer(qp, qp == qps[3] ? NTBV_UC : NTBV_RC, 2, peer_number);
-        const Hello hello = {hello_magic, wire_version, peer().longest(), make_address(2, 0), 0};
-        say({.kind = Kind::Hello, .bytes = sizeof(hello), .total = sizeof(hello)}, &hello);
+        greet(*loopback, 2);
+        if (has_other) {
+            EXPECT_EQ(host.attach(other->end(0), 3), 0);
+            greet(*other, 3);
+        }
         rest();
     }
     ~Told()
@@ -48,15 +53,20 @@ struct Told {
         EXPECT_EQ(ntbv_srq_destroy(srq), 0);
         EXPECT_EQ(ntbv_cq_destroy(empty), 0);
     }
-    Port &peer() { return loopback->end(1); }
-    void say(const Header &header, const void *payload)
+    static void say(Loopback &way, const Header &header, const void *payload)
     {
         const auto head = static_cast<std::uint32_t>(sizeof(header));
-        std::byte *message = peer().reserve(head + header.bytes);
+        std::byte *message = way.end(1).reserve(head + header.bytes);
         ASSERT_NE(message, nullptr);
         std::memcpy(message, &header, head);
         std::memcpy(message + head, payload, header.bytes);
-        peer().commit(head + header.bytes);
+        way.end(1).commit(head + header.bytes);
+    }
+    static void greet(Loopback &way, std::uint16_t lid)
+    {
+        const Hello hello = {hello_magic, wire_version, way.end(1).longest(), make_address(lid, 0),
+                             0};
+        say(way, {.kind = Kind::Hello, .bytes = sizeof(hello), .total = sizeof(hello)}, &hello);
     }
     /// As a program that polls: what it has left undone is found by rest().
     void poll()
@@ -72,11 +82,12 @@ struct Told {
     std::vector<Header> heard()
     {
         std::vector<Header> all;
-        for (Port::Incoming message; peer().receive(message); peer().release()) {
-            Header header;
-            EXPECT_TRUE(read_header(message.data, message.bytes, header));
-            all.push_back(header);
-        }
+        for (Port *port : {&loopback->end(1), &other->end(1)})
+            for (Port::Incoming message; port->receive(message); port->release()) {
+                Header header;
+                EXPECT_TRUE(read_header(message.data, message.bytes, header));
+                all.push_back(header);
+            }
         return all;
     }
     std::vector<ntbv_wc> taken(ntbv_cq *cq, int n) const
@@ -147,13 +158,17 @@ protected:
             header.total = any(200);
         if (one_in(1000))
             header.flags ^= static_cast<std::uint8_t>(1u << any(8));
+        const bool by_other = has_other && one_in(20);
+        const auto way = [&](Told &told) {
+            return by_other ? told.other.get() : told.loopback.get();
+        };
         std::uint8_t payload[256];
         for (std::uint8_t &byte : payload)
             byte = static_cast<std::uint8_t>(random());
-        both([&](Told &told) { told.say(header, payload); });
+        both([&](Told &told) { Told::say(*way(told), header, payload); });
         if (one_in(3)) { // and another one behind it
             ++header.seq;
-            both([&](Told &told) { told.say(header, payload); });
+            both([&](Told &told) { Told::say(*way(told), header, payload); });
         }
     }
     void receive_something()
@@ -224,6 +239,7 @@ protected:
         EXPECT_EQ(plain->memory.bytes, polled->memory.bytes);
         EXPECT_EQ(plain->closed.bytes, polled->closed.bytes);
         EXPECT_EQ(plain->loopback->dead(), polled->loopback->dead());
+        EXPECT_EQ(plain->other->dead(), polled->other->dead());
         if (one_in(3)) {
             const int n = static_cast<int>(1 + any(8));
             expect_same(plain->taken(plain->host.cq, n), polled->taken(polled->host.cq, n));
@@ -233,13 +249,17 @@ protected:
     }
 
     std::mt19937 random;
-    std::unique_ptr<Told> plain = std::make_unique<Told>(), polled = std::make_unique<Told>();
+    const bool has_other = GetParam() % 2 != 0;
+    std::unique_ptr<Told> plain = std::make_unique<Told>(has_other),
+                          polled = std::make_unique<Told>(has_other);
 };
 
 TEST_P(Ways, ComeToTheSameEnd)
 {
     random.seed(static_cast<unsigned>(GetParam()));
-    for (int step = 0; step < 1000 && !plain->loopback->dead() && !HasFailure(); ++step) {
+    for (int step = 0;
+         step < 1000 && !plain->loopback->dead() && !plain->other->dead() && !HasFailure();
+         ++step) {
         // Calm, so that what comes is found by the peer's word.
         polled->poll();
         polled->poll();
@@ -259,7 +279,10 @@ TEST_P(Ways, ComeToTheSameEnd)
         both([](Told &told) { told.rest(); });
         compare();
     }
-    both([](Told &told) { told.loopback->kill(); });
+    both([](Told &told) {
+        told.loopback->kill();
+        told.other->kill();
+    });
     both([](Told &told) {
         told.rest();
         told.clock.outlast_silence();

@@ -162,11 +162,11 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
         return false;
     Pair &pair = *found;
     auto &receive = pair.receive;
-    const Receive *const posted = receive.queue.next();
+    const Receive *const posted = receive.queue.next(); // NULL as well: it has a shared queue
     const bool brings_ack = (lone.flags & flag::ack) != 0;
     if (pair.type != NTBV_RC || pair.attr.state != NTBV_RTS || pair.attr.dest_qpn != lone.from ||
-        lone.seq != receive.expected || receive.is_amid() || pair.overrun || pair.srq || !posted ||
-        posted->n_sge != 1 || lone.bytes > posted->bytes ||
+        lone.seq != receive.expected || receive.is_amid() || !posted || posted->n_sge != 1 ||
+        lone.bytes > posted->bytes ||
         (brings_ack && (pair.send.misses_peer || !ends_all(pair, lone.ack))))
         return false;
     const ntbv_sge &piece = posted->sge[0];
