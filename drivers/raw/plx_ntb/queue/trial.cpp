@@ -21,8 +21,11 @@ constexpr uint8_t jumps_min = 2;
 constexpr uint64_t relative_max = 64 * scale;
 /// A segment ends early once it costs twice or half as much in so many intervals in a row. Two:
 /// somebody else may have had the CPU in one.
-constexpr uint64_t dear_at_once = 2 * scale, cheap_at_once = scale / 2, interval_lines = 8192;
+constexpr uint64_t dear_at_once = 2 * scale, cheap_at_once = scale / 2;
 constexpr uint8_t at_once_min = 2, at_once_most = 4;
+/// So many of what is in force, which cost nothing: with noise of 30 % two in a row agree in nearly
+/// half of the cases.
+constexpr uint8_t base_most = 12;
 /// What a segment that was too slow to be judged is charged for.
 constexpr uint64_t thin_charge = 16;
 /// What a burst adds to the lines between two calls, usually.
@@ -50,8 +53,8 @@ unsigned kind_of(uint64_t lines, uint64_t messages)
 /// The upper median: with an even number, the dearer of the two in the middle.
 uint32_t Trial::Samples::median() const
 {
-    uint32_t sorted[window];
-    const unsigned n = size();
+    uint32_t sorted[samples_most];
+    const unsigned n = count;
     for (unsigned i = 0; i < n; i++) {
         unsigned at = i;
         for (; at > 0 && sorted[at - 1] > cost[i]; at--)
@@ -74,13 +77,13 @@ void Trial::open(const TrialSetup &setup)
     put(report_.by_cost, 0);
     for (uint64_t &cost : report_.relative)
         put(cost, 0);
-    round_begin_ = next_round_ = forced_from_ = charge_ = base_cost_ = 0;
+    round_begin_ = next_round_ = forced_from_ = charge_ = base_cost_ = other_cost_ = 0;
     for (uint64_t &cost : usual_cost_)
         cost = 0;
     backoff_ = forced_share;
     confirmed_ = 0;
     jumps_ = intervals_ = dear_ = dearer_ = cheap_ = 0;
-    rough_ = false;
+    rough_ = unsettled_ = false;
     seen_cost_ = 0;
     mark_ = {};
     full_ = signs_ = false;
@@ -123,10 +126,8 @@ unsigned Trial::step(uint64_t position, uint32_t messages, uint64_t now)
         segment_index_++;
         break;
     case Phase::guard:
-        if (at.position < border(pass_, segment_index_) + guard_)
+        if (rough_ || at.position < border(pass_, segment_index_) + guard_)
             return look_early(at);
-        if (seen_cost_ != 0)
-            return confirm(at);
         mark_ = at;
         phase_ = Phase::timing;
         due_ = border(pass_, segment_index_ + 1u) - (inside_laps_ ? batch_ : 0);
@@ -227,9 +228,9 @@ unsigned Trial::begin_round(const Mark &at, bool full)
 {
     full_ = full;
     charge_ = 0;
-    base_cost_ = round_ratio_ = 0;
+    base_cost_ = other_cost_ = round_ratio_ = 0;
     round_begin_ = at.position;
-    rough_ = !inside_laps_;
+    rough_ = has_looks();
     seen_cost_ = 0;
     const unsigned patterns = full ? patterns_ : 1;
     segments_ = static_cast<uint16_t>(2 * other_count_ * patterns);
@@ -250,8 +251,11 @@ unsigned Trial::enter_segment(const Mark &at)
 {
     if (segment_index_ == segments_) {
         segment_index_ = 0;
-        if (++pass_ == passes_)
-            return end_round(at, choose());
+        if (++pass_ == passes_) {
+            if (pass_ > samples_most || !is_doubtful())
+                return end_round(at, choose());
+            passes_++;
+        }
         if (at.position < border(pass_, 0)) {
             phase_ = Phase::gap;
             due_ = border(pass_, 0);
@@ -265,7 +269,13 @@ unsigned Trial::enter_segment(const Mark &at)
         phase_ = Phase::guard;
         due_ = border(pass_, segment_index_) + guard_;
         intervals_ = dear_ = dearer_ = cheap_ = 0;
-        if (!inside_laps_ && (segment_index_ % 2 == 0 ? rough_ : base_cost_ != 0))
+        // Lines of another choice are on their way for up to a lap: what is in force is looked at
+        // when they are through.
+        unsettled_ = segment_index_ % 2 == 0 && (segment_index_ != 0 || seen_cost_ != 0);
+        settled_ = {};
+        if (!inside_laps_ && (segment_index_ % 2 != 0 ? base_cost_ != 0
+                              : unsettled_            ? seen_cost_ != 0
+                                                      : rough_))
             watch(at);
     }
     return segment_choice();
@@ -275,8 +285,9 @@ unsigned Trial::enter_segment(const Mark &at)
 void Trial::watch(const Mark &at)
 {
     mark_ = at;
-    due_ = std::min(border(pass_, segment_index_) + guard_,
-                    at.position + std::max(interval_lines, 2 * batch_));
+    due_ = at.position + interval();
+    if (!rough_)
+        due_ = std::min(due_, border(pass_, segment_index_) + guard_);
 }
 
 unsigned Trial::look_early(const Mark &at)
@@ -284,6 +295,13 @@ unsigned Trial::look_early(const Mark &at)
     const uint64_t lines = at.position - mark_.position, cycles = at.now - mark_.now;
     const bool thin = lines == 0 || cycles > lines * dense_cycles;
     const uint64_t cost = thin ? 0 : cycles * scale / lines;
+    if (seen_cost_ != 0)
+        return confirm(at, cost);
+    if (unsettled_) {
+        unsettled_ = false;
+        watch(at);
+        return in_force();
+    }
     intervals_++;
     return segment_index_ % 2 == 0 ? look_at_base(at, cost) : look_at_other(at, cost);
 }
@@ -293,18 +311,12 @@ unsigned Trial::look_early(const Mark &at)
 /// @param cost of this interval; 0: not known
 unsigned Trial::look_at_base(const Mark &at, uint64_t cost)
 {
-    if (seen_cost_ != 0) {
-        if (intervals_ <= at_once_min)
-            settled_ = at;
-        watch(at);
-        return in_force();
-    }
     const uint64_t before = base_cost_;
     const bool agree = cost != 0 && 9 * before >= 8 * cost && 9 * cost >= 8 * before;
     base_cost_ = agree ? (before + cost) / 2 : cost;
     if (agree)
         return leave_segment_early(at);
-    if (intervals_ < at_once_most) {
+    if (intervals_ < base_most) {
         watch(at);
         return in_force();
     }
@@ -319,7 +331,12 @@ unsigned Trial::look_at_other(const Mark &at, uint64_t cost)
     count_in_row(cheap_, cost != 0 && relative <= cheap_at_once);
     const bool at_once =
         dear_ >= at_once_min || cheap_ >= at_once_min || (rough_ && dearer_ >= at_once_most);
-    if (!at_once && !(rough_ && intervals_ >= at_once_most)) {
+    // What is on its way hides the other one for up to a lap. A full round waits for it, since to
+    // begin again takes longer; for a look that would be too dear.
+    const uint64_t hidden = full_ ? guard_ : 0;
+    const bool enough =
+        at.position >= border(pass_, segment_index_) + hidden + at_once_most * interval();
+    if (!at_once && !(rough_ && enough)) {
         watch(at);
         return segment_choice();
     }
@@ -328,23 +345,41 @@ unsigned Trial::look_at_other(const Mark &at, uint64_t cost)
         return begin_again(at);
     if (cheap_ >= at_once_min) {
         seen_cost_ = cost;
+        seen_intervals_ = intervals_;
         return begin_pair(at, true);
     }
     add_sample(segment_choice(), relative);
     return leave_segment_early(at);
 }
 
-/// Another choice seemed to cost half: whether what is in force is plainly dearer once more, when
-/// what was stored the other way is through. Else traffic that becomes faster by itself would be
-/// put down to the choice.
-unsigned Trial::confirm(const Mark &at)
+/// Another choice seemed to cost half: whether what is in force is plainly dearer once more. Else
+/// traffic that becomes faster by itself would be put down to the choice. Lines of the other one
+/// may be on their way, and dear: so it takes more dear intervals than those can be, or two when
+/// they are through.
+unsigned Trial::confirm(const Mark &at, uint64_t cost)
 {
-    const uint64_t lines = at.position - settled_.position, cycles = at.now - settled_.now;
-    if (lines == 0 || seen_cost_ * lines > cycles * plain_to_see)
+    const bool settled = settled_.now != 0;
+    intervals_++;
+    if (cost * plain_to_see >= seen_cost_ * scale)
+        dear_++;
+    if (!settled && at.position >= border(pass_, segment_index_) + guard_) {
+        settled_ = at;
+        intervals_ = 0;
+    }
+    const bool through = settled && intervals_ >= at_once_min;
+    if (dear_ < seen_intervals_ + at_once_min && !through) {
+        watch(at);
+        return in_force();
+    }
+    if (through) {
+        const uint64_t lines = at.position - settled_.position, cycles = at.now - settled_.now;
+        cost = lines != 0 && cycles <= lines * dense_cycles ? cycles * scale / lines : 0;
+    }
+    if (cost * plain_to_see < seen_cost_ * scale)
         return begin_again(at);
     // Nothing else can save much more.
     const unsigned choice = others_[segment_index_ / 2 % other_count_];
-    base_cost_ = cycles * scale / lines;
+    base_cost_ = cost;
     forget_samples(kind_);
     for (unsigned i = 0; i < plain_samples; i++)
         add_sample(choice, seen_cost_ * scale / base_cost_);
@@ -385,10 +420,12 @@ unsigned Trial::leave_segment_early(const Mark &at)
 /// Whether what a full round has found so far is enough. @param next  what to go on with then
 bool Trial::decided(const Mark &at, unsigned *next)
 {
-    if (!full_ || segment_index_ % (2 * other_count_) != 0)
+    const unsigned pattern = 2u * other_count_;
+    const bool looked_back = inside_laps_ && segment_index_ == pattern + 1;
+    if (!full_ || (segment_index_ % pattern != 0 && !looked_back))
         return false;
-    const bool changed = choose();
-    if (!changed && !others_are_dear())
+    const bool changed = !is_close() && !is_doubtful() && choose();
+    if (!changed && (looked_back || !others_are_dear()))
         return false;
     *next = end_round(at, changed);
     return true;
@@ -409,17 +446,19 @@ unsigned Trial::end_segment(const Mark &at)
     const bool valid = cost != 0 && at.position <= end + batch_;
     if (segment_index_ % 2 == 0) {
         base_cost_ = valid ? cost : 0;
+        if (segment_index_ != 0)
+            look_back();
     } else {
         const uint64_t relative =
             valid && base_cost_ != 0 ? std::min(cost * scale / base_cost_, relative_max) : 0;
         // The first lap of a round, which is not timed, took about as long.
         charge_ +=
             segment_ * std::max(relative, scale) / scale * (inside_laps_ && pass_ == 1 ? 2 : 1);
+        other_cost_ = relative != 0 && relative <= cheap_at_once ? cost : 0;
         if (relative != 0) {
             add_sample(choice, relative);
             signs_ |= relative <= plain_to_see;
         }
-        rough_ = !inside_laps_;
     }
     segment_index_++;
     if (unsigned next; decided(at, &next))
@@ -429,6 +468,18 @@ unsigned Trial::end_segment(const Mark &at)
     phase_ = Phase::leaving;
     due_ = end;
     return choice;
+}
+
+/// A segment that costs half of those on both sides of it is a sample by each of them: what others
+/// did to one side would have to be done to the other too, and noise of 30 % does not make half.
+void Trial::look_back()
+{
+    if (!full_ || !inside_laps_ || other_cost_ == 0 || base_cost_ == 0)
+        return;
+    const uint64_t relative = other_cost_ * scale / base_cost_;
+    if (relative <= cheap_at_once)
+        add_sample(others_[(segment_index_ / 2u - 1) % other_count_],
+                   std::max<uint64_t>(relative, 1));
 }
 
 /// Whether the kind of traffic has changed since the segment before.
@@ -506,7 +557,12 @@ unsigned Trial::rest(const Mark &at)
 void Trial::add_sample(unsigned choice, uint64_t relative)
 {
     Samples &of = sample_[kind_][choice];
-    of.cost[of.count++ % window] = static_cast<uint32_t>(relative);
+    const unsigned room = full_ ? samples_most : window;
+    if (of.count >= room) {
+        std::copy(of.cost + of.count - room + 1, of.cost + of.count, of.cost);
+        of.count = room - 1;
+    }
+    of.cost[of.count++] = static_cast<uint32_t>(relative);
 }
 
 /// Puts the cheapest in force, if one is cheap enough by enough samples. @return whether
@@ -516,10 +572,10 @@ bool Trial::choose()
     uint32_t least = UINT32_MAX;
     for (unsigned i = 0; i < other_count_; i++) {
         const Samples &of = sample_[kind_][others_[i]];
-        if (of.size() < plain_samples)
+        if (of.count < plain_samples)
             continue;
-        const uint32_t cost = of.median();
-        if (cost <= (of.size() >= samples ? worth_it : plain_to_see) && cost < least) {
+        const uint32_t cost = of.count >= samples ? of.median() : of.most();
+        if (cost <= (of.count >= samples ? worth_it : plain_to_see) && cost < least) {
             least = cost;
             best = others_[i];
         }
@@ -531,13 +587,46 @@ bool Trial::choose()
     return true;
 }
 
+/// Whether another choice may be cheaper than the one that seems cheapest, by some of the samples.
+/// Rounds inside laps are short enough to go on; others have their long segments against noise.
+bool Trial::is_close() const
+{
+    if (!inside_laps_)
+        return false;
+    const Samples *best = nullptr;
+    for (unsigned i = 0; i < other_count_; i++) {
+        const Samples &of = sample_[kind_][others_[i]];
+        if (of.count != 0 && (best == nullptr || of.median() < best->median()))
+            best = &of;
+    }
+    for (unsigned i = 0; best != nullptr && i < other_count_; i++) {
+        const Samples &of = sample_[kind_][others_[i]];
+        if (&of != best && of.count != 0 && of.least() < best->most())
+            return true;
+    }
+    return false;
+}
+
+/// Whether a full round that has its samples is better continued: they disagree on whether another
+/// choice is worth it, or on which.
+bool Trial::is_doubtful() const
+{
+    bool disagree = false;
+    for (unsigned i = 0; full_ && inside_laps_ && i < other_count_; i++) {
+        const Samples &of = sample_[kind_][others_[i]];
+        if (of.count < samples || of.count >= samples_most)
+            return false;
+        disagree |= of.least() <= worth_it && of.most() > worth_it;
+    }
+    return disagree || (full_ && is_close());
+}
+
 /// Whether two samples of each other choice say at once that the one in force is better.
 bool Trial::others_are_dear() const
 {
     for (unsigned i = 0; i < other_count_; i++) {
         const Samples &of = sample_[kind_][others_[i]];
-        if (of.size() < plain_samples ||
-            *std::min_element(of.cost, of.cost + of.size()) < plainly_dear)
+        if (of.count < plain_samples || of.least() < plainly_dear)
             return false;
     }
     return true;
@@ -560,7 +649,7 @@ void Trial::report_costs()
     cost[in_force()] = scale;
     for (unsigned i = 0; i < other_count_; i++) {
         const unsigned at = others_[i];
-        if (const Samples &of = sample_[kind_][at]; of.size() != 0)
+        if (const Samples &of = sample_[kind_][at]; of.count != 0)
             cost[at] = std::max(of.median(), 1u);
     }
     const unsigned by = cost[0] != 0 ? 0 : in_force();

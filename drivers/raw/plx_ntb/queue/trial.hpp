@@ -6,6 +6,7 @@
 #ifndef PLX_QUEUE_TRIAL_HPP
 #define PLX_QUEUE_TRIAL_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -53,11 +54,14 @@ struct TrialSetup {
 class Trial
 {
 public:
-    /// Samples of each choice that a full round takes, and the latest ones that decide.
-    static constexpr unsigned samples = 4, window = 5;
+    /// Samples of each choice that a full round takes, at most so many where they disagree; and the
+    /// latest ones that decide in looks.
+    static constexpr unsigned samples = 4, samples_most = 12, window = 5;
     /// If a line takes longer than this many cycles, little is on its way: such traffic says
     /// nothing.
     static constexpr uint64_t dense_cycles = 256;
+    /// Of an interval that is looked at early, at least.
+    static constexpr uint64_t interval_lines = 8192;
     /// Of the lines, 1 / young_share are given other choices until so many rounds have confirmed
     /// the one in force, afterwards 1 / old_share. A dear line counts as often as it is dearer.
     static constexpr uint64_t young_share = 50, old_share = 200;
@@ -91,15 +95,16 @@ private:
     /// Costs of a choice by that of the one in force, the latest ones.
     struct Samples {
         uint32_t count;
-        uint32_t cost[window];
-        unsigned size() const { return count < window ? count : window; }
+        uint32_t cost[samples_most]; ///< the latest one last
         void keep_last()
         {
             if (count > 0)
-                cost[0] = cost[(count - 1) % window];
+                cost[0] = cost[count - 1];
             count = count > 0;
         }
         uint32_t median() const;
+        uint32_t least() const { return *std::min_element(cost, cost + count); }
+        uint32_t most() const { return *std::max_element(cost, cost + count); }
     };
 
     uint64_t lap_;     ///< lines
@@ -112,7 +117,8 @@ private:
     uint64_t forced_from_; ///< cycles from which a full round may be forced
     uint64_t charge_;    ///< lines that this round has given other choices, dear ones several times
     uint64_t base_cost_; ///< of the segment before; 0: not known
-    uint64_t seen_cost_; ///< of another choice that seemed plainly cheap; 0: none has
+    uint64_t other_cost_;  ///< of the segment before, if that was half of base_cost_; else 0
+    uint64_t seen_cost_;   ///< of another choice that seemed plainly cheap; 0: none has
     uint64_t round_ratio_; ///< lines a message, scaled, of the segment before; 0: not known
     uint64_t usual_cost_[traffic_kinds]; ///< of a line, while nothing is tried; 0: not known
     Mark mark_;
@@ -131,11 +137,13 @@ private:
     uint8_t passes_, pass_;
     uint8_t jumps_;                 ///< intervals in a row whose cost was unusual
     uint8_t intervals_;             ///< of this segment that were looked at
+    uint8_t seen_intervals_;        ///< of the segment that seen_cost_ is of
     uint8_t dear_, dearer_, cheap_; ///< of them, in a row, that cost twice, plainly more, half
     uint8_t kind_, kind_next_;
     bool inside_laps_; ///< segments are parts of a lap
     bool full_;        ///< this round
     bool rough_;       ///< this segment and the next are first looks
+    bool unsettled_;   ///< lines of another choice are on their way
     bool signs_;       ///< this look has found a much cheaper one; then: the next round is for it
     Phase phase_;
     TrialReport report_;
@@ -151,7 +159,7 @@ private:
     unsigned look_early(const Mark &at);
     unsigned look_at_base(const Mark &at, uint64_t cost);
     unsigned look_at_other(const Mark &at, uint64_t cost);
-    unsigned confirm(const Mark &at);
+    unsigned confirm(const Mark &at, uint64_t cost);
     unsigned begin_again(const Mark &at);
     unsigned begin_pair(const Mark &at, bool rough);
     void begin_segment_here(const Mark &at);
@@ -160,12 +168,15 @@ private:
     bool decided(const Mark &at, unsigned *next);
     unsigned end_round(const Mark &at, bool changed);
     unsigned leave_round(const Mark &at, bool thin);
+    void look_back();
     bool other_traffic(uint64_t lines, uint64_t messages);
     void learn(bool changed);
     unsigned rest(const Mark &at);
     bool force(const Mark &at);
     void add_sample(unsigned choice, uint64_t relative);
     bool choose();
+    bool is_close() const;
+    bool is_doubtful() const;
     bool others_are_dear() const;
     void adopt(unsigned choice);
     void report_costs();
@@ -181,6 +192,10 @@ private:
     {
         return segment_index_ % 2 == 0 ? in_force() : others_[segment_index_ / 2 % other_count_];
     }
+    /// Lines of an interval of a first look. They are not few: somebody else may have the CPU.
+    uint64_t interval() const { return std::max(interval_lines, 2 * batch_); }
+    /// Laps are too long to wait for before anything is known.
+    bool has_looks() const { return !inside_laps_ && guard_ > interval(); }
     unsigned in_force() const { return static_cast<unsigned>(report_.in_force); }
 };
 
