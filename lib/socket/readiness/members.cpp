@@ -314,7 +314,10 @@ int Set::control(int op, int fd, Source *source, Set *inner, epoll_event *event)
     done = control_native(op, fd, source, event);
     if (op != EPOLL_CTL_ADD || done != -EEXIST)
         return op == EPOLL_CTL_DEL && done == -ENOENT ? 0 : done;
-    return control_native(EPOLL_CTL_MOD, fd, source, event);
+    if ((event->events & EPOLLEXCLUSIVE) == 0)
+        return control_native(EPOLL_CTL_MOD, fd, source, event);
+    control_native(EPOLL_CTL_DEL, fd, nullptr, event); // MOD cannot make it
+    return control_native(EPOLL_CTL_ADD, fd, source, event);
 }
 
 int Set::control_locked(int op, int fd, Source *source, epoll_event *event)

@@ -183,7 +183,7 @@ private:
     void begin_use();
     void go_native();
     void become_sole();
-    void wake_others();
+    void wake_others(bool all);
     void leave_rings();
     bool is_alone() const;
     bool can_be_sole() const;
@@ -204,7 +204,7 @@ private:
     int control_native_locked(int op, int fd, Source *source, epoll_event *event, bool *is_late);
     std::uint32_t begin_native_sleep();
     void end_native_sleep(std::uint32_t lates);
-    static void step_aside(std::uint32_t &empty);
+    static void step_aside(std::uint32_t &empty, const Deadline &deadline);
     static bool begin_shared_sleep(Sharing &sharing);
     static void end_shared_sleep(Sharing &sharing);
     void end_sharing();

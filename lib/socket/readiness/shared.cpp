@@ -21,10 +21,10 @@ constexpr int longest_leave_ms = 800; // a daemon answers for its client within 
 constexpr int wakes = 100;            // of sleepers that do not go, perhaps dead ones
 constexpr std::uint32_t longest_aside = 5;
 
-void pause_a_moment(long moments = 1)
+void pause_a_moment()
 {
-    const timespec time = {0, 1000000 * moments};
-    kernel::call(SYS_nanosleep, &time, nullptr);
+    const timespec moment = {0, 1000000};
+    kernel::call(SYS_nanosleep, &moment, nullptr);
 }
 
 std::int32_t own_pid()
@@ -53,7 +53,8 @@ void Set::before_fork()
         if (memory == nullptr)
             return;
         make_secret(); // both may make entries later
-        auto *made = new (memory) Sharing();
+        // Zeroed already, and a constructor would touch all of it.
+        auto *made = static_cast<Sharing *>(memory);
         sharing_ = made;
         if (shared_)
             count_sleepers(*made);
@@ -141,7 +142,7 @@ void Set::look_at_others(bool adds)
             go_native();
     }
     if (was_inherited && native_)
-        wake_others();
+        wake_others(true);
 }
 
 // The first call of a child. Under the lock.
@@ -205,13 +206,14 @@ void Set::hear()
 /// Those that sleep in it know nothing yet of its use by others, or of a ring. Not while this
 /// thread takes events: it could take theirs. The kernel wakes one, perhaps of another process,
 /// who was none of them.
-void Set::wake_others()
+/// @param all  of other processes, too: those that were killed in their sleep are among them
+void Set::wake_others(bool all)
 {
     Sharing *sharing = sharing_;
     for (int i = 0; i < wakes && sharing != nullptr; i++) {
         {
             const Locked locked(lock_);
-            if (sharing->sleepers.load() == 0 && unaware_ == 0)
+            if (unaware_ == 0 && (!all || sharing->sleepers.load() == 0))
                 return;
             wake();
         }
@@ -237,9 +239,11 @@ void Set::end_native_sleep(std::uint32_t lates)
 
 /// The kernel wakes who sleeps since last: a thread that was woken for another one, of which it
 /// knows nothing, would be woken each time.
-void Set::step_aside(std::uint32_t &empty)
+void Set::step_aside(std::uint32_t &empty, const Deadline &deadline)
 {
-    pause_a_moment(1L << empty);
+    timespec room;
+    const timespec *time = deadline.sooner(std::uint64_t{1000000} << empty).left(room);
+    kernel::call(SYS_nanosleep, time, nullptr);
     empty += empty < longest_aside ? 1 : 0;
 }
 
@@ -307,6 +311,12 @@ public:
     {
         link_->given = entry != nullptr && !link_->listed && !set_.is_ours(entry->data);
         link_->listed = true;
+        if (entry != nullptr && link_->source != nullptr &&
+            entry->data == (set_.secret_ | Wake)) { // one-shot, and another process has shown it
+            link_->off = true;
+            set_.links_.cool(*link_);
+            return;
+        }
         if (!link_->given || link_->source == nullptr)
             return;
         // What the ring still has is shown as another process has said.
@@ -426,7 +436,7 @@ int Set::control_native(int op, int fd, Source *source, epoll_event *event)
     bool is_late = false;
     const int done = control_native_locked(op, fd, source, event, &is_late);
     if (is_late)
-        wake_others();
+        wake_others(false);
     return done;
 }
 
@@ -436,11 +446,14 @@ int Set::control_native_locked(int op, int fd, Source *source, epoll_event *even
     const Locked locked(lock_);
     forget_list();
     Link *link = links_.find(fd);
-    if (link != nullptr && link->source != nullptr)
+    Source *const had = link != nullptr && !link->removed ? link->source : nullptr;
+    if (had != nullptr)
         restore(*link);
     const int done = control_locked(op, fd, nullptr, event);
     link = links_.find(fd);
-    if (done < 0 || op == EPOLL_CTL_DEL || source == nullptr || link == nullptr ||
+    if (done < 0) // the member that it was
+        source = had;
+    if ((done == 0 && op == EPOLL_CTL_DEL) || source == nullptr || link == nullptr ||
         link->source != nullptr)
         return done;
     // What the ring still has is shown here, beside the kernel's entry.

@@ -860,6 +860,80 @@ static void case_forked_set_once(void)
     await_child(child);
 }
 
+// A one-shot member that one process has shown is off in the other one, too, while bytes are
+// unread.
+static void show_one_shot(int child_first)
+{
+    int start[2], used[2];
+    char byte = 0;
+    begin();
+    if (child_first)
+        change("one-shot", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLONESHOT, 7);
+    say(ends[0], "unread");
+    MUST(pipe(start));
+    MUST(pipe(used));
+    const pid_t child = begin_child();
+    if (child == 0) {
+        if (!child_first)
+            MUST(epoll_wait(set, (struct epoll_event[1]){{0}}, 1, 0));
+        MUST(write(used[1], "x", 1));
+        MUST(read(start[0], &byte, 1));
+        wait_all("child", child_first ? 1000 : 20);
+        _exit(0);
+    }
+    MUST(read(used[0], &byte, 1));
+    if (!child_first) {
+        change("one-shot", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLONESHOT, 9);
+        wait_all("parent", 1000);
+    }
+    MUST(write(start[1], "x", 1));
+    await_child(child);
+    wait_all("again", 20);
+    hear(ends[1]);
+    MUST(close(set));
+    end_pair(ends);
+    end_pair(start);
+    end_pair(used);
+}
+
+static void case_forked_set_one_shot(void)
+{
+    show_one_shot(1);
+    show_one_shot(0);
+}
+
+// A call that is refused leaves a member with unread bytes as it was.
+static void case_forked_set_refused(void)
+{
+    begin();
+    say(ends[0], "unread");
+    const pid_t child = begin_child_that_waits();
+    wait_all("before", 1000);
+    change("twice", EPOLL_CTL_ADD, ends[1], EPOLLIN, 7);
+    wait_all("twice", 1000);
+    change("exclusive", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLEXCLUSIVE, 7);
+    wait_all("exclusive", 1000);
+    hear(ends[1]);
+    wait_and_hear("after");
+    await_child(child);
+}
+
+// What processes may say to each other takes memory once it is said.
+static void case_forked_set_memory(void)
+{
+    enum { faults_most = 100 };
+    struct rusage before, after;
+    begin();
+    MUST(getrusage(RUSAGE_SELF, &before));
+    const pid_t child = begin_child();
+    if (child == 0)
+        _exit(0);
+    MUST(getrusage(RUSAGE_SELF, &after));
+    if (after.ru_minflt - before.ru_minflt > faults_most)
+        puts("many pages");
+    await_child(child);
+}
+
 // Two processes sleep in the set, the one that knows nothing of a new member since later.
 static void case_forked_set_two_sleep(void)
 {
@@ -1045,6 +1119,9 @@ const struct trap forked_sets_traps[] = {
     {"forked_set_last_word", case_forked_set_last_word},
     {"forked_set_alone_again", case_forked_set_alone_again},
     {"forked_set_once", case_forked_set_once},
+    {"forked_set_one_shot", case_forked_set_one_shot},
+    {"forked_set_refused", case_forked_set_refused},
+    {"forked_set_memory", case_forked_set_memory},
     {"forked_set_two_sleep", case_forked_set_two_sleep},
     {"forked_set_counted", case_forked_set_counted},
     {"forked_set_daemon", case_forked_set_daemon},
