@@ -31,26 +31,30 @@ public:
         if (index >= most)
             return;
         Slot &slot = slots_[index];
-        slot.key.store(0, std::memory_order_relaxed);
+        const std::uint32_t version = slot.version.load(std::memory_order_relaxed) | 1;
+        slot.version.store(version, std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_release); // with who reads a new half
+        slot.key.store(key(generation) | (word.off ? off : 0) | (word.removed ? removed : 0),
+                       std::memory_order_relaxed);
         slot.events.store(word.events, std::memory_order_relaxed);
         slot.data.store(word.data, std::memory_order_relaxed);
-        slot.key.store(key(generation) | (word.off ? off : 0) | (word.removed ? removed : 0),
-                       std::memory_order_seq_cst);
+        slot.version.store(version + 1, std::memory_order_seq_cst);
     }
-    /// @retval false nothing was said of it since the start, or since forget()
+    /// @retval false nothing was said of it since the start, or since forget(), or it is just being
+    ///         said
     bool find(std::uint32_t index, std::uint16_t generation, Word &word) const
     {
         if (index >= most)
             return false;
         const Slot &slot = slots_[index];
-        const std::uint32_t now = slot.key.load(std::memory_order_seq_cst);
-        if ((now & ~(off | removed)) != key(generation))
+        const std::uint32_t version = slot.version.load(std::memory_order_seq_cst);
+        const std::uint32_t now = slot.key.load(std::memory_order_relaxed);
+        if ((version & 1) != 0 || (now & ~(off | removed)) != key(generation))
             return false;
         word = {slot.events.load(std::memory_order_relaxed),
                 slot.data.load(std::memory_order_relaxed), (now & off) != 0, (now & removed) != 0};
         std::atomic_thread_fence(std::memory_order_acquire);
-        return slot.key.load(std::memory_order_relaxed) == now;
+        return slot.version.load(std::memory_order_relaxed) == version;
     }
     /// Whether anything was said.
     bool any() const { return any_.load(std::memory_order_relaxed); }
@@ -73,6 +77,7 @@ private:
     }
 
     struct Slot {
+        std::atomic<std::uint32_t> version; ///< odd: it is being written
         std::atomic<std::uint32_t> key, events;
         std::atomic<std::uint64_t> data;
     };
