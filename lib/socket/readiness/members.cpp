@@ -256,8 +256,7 @@ void Set::modify(Link &link, const epoll_event &event)
     link.fresh = true;
     link.signs = 0;
     links_.heat(link);
-    if (may_be_shared()) [[unlikely]]
-        say(link);
+    say(link);
 }
 
 // It is TCP again: the kernel's entry is the program's.
@@ -367,8 +366,7 @@ int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
         rouse(*link);
         links_.cool(*link);
         link->removed = true;
-        if (may_be_shared()) [[unlikely]]
-            say(*link);
+        say(*link);
         return 0;
     default:
         return -EINVAL;
@@ -432,8 +430,7 @@ bool Set::upgrade(int fd, Source *source, bool unknown)
         return is_gone;
     }
     links_.heat(*link);
-    if (may_be_shared()) [[unlikely]]
-        say(*link);
+    say(*link);
     pass_on();
     return true;
 }

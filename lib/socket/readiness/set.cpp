@@ -312,9 +312,7 @@ void Set::shoot(Link &link)
 {
     link.off = true;
     links_.cool(link);
-    if (!may_be_shared()) [[likely]]
-        return;
-    if (native_)
+    if (may_be_shared() && native_)
         give_entry(link); // it may be the program's already
     else
         say(link);

@@ -187,8 +187,14 @@ private:
     void leave_rings();
     bool is_alone() const;
     bool can_be_sole() const;
-    void say(const Link &link);
+    void say(const Link &link)
+    {
+        if (may_be_shared()) [[unlikely]]
+            say_to_others(link);
+    }
+    void say_to_others(const Link &link);
     void hear();
+    void take(Link &link, std::uint32_t events, std::uint64_t data, bool off, bool removed);
     bool is_given(const Link &link);
     std::uint32_t evaluate_as_given(Link &link, Arrivals &arrivals);
     class Given;

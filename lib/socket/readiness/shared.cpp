@@ -171,11 +171,24 @@ void Set::begin_use()
 }
 
 /// What another process does not know of a member unless this says so. Under the lock.
-void Set::say(const Link &link)
+void Set::say_to_others(const Link &link)
 {
     if (Sharing *sharing = sharing_; sharing != nullptr && !native_)
         sharing->said.say(link.index, link.generation,
                           {link.events, link.data, link.off, link.removed});
+}
+
+/// What another process has said of a member, which this one has still by ring. Under the lock.
+void Set::take(Link &link, std::uint32_t events, std::uint64_t data, bool off, bool removed)
+{
+    link.events = events;
+    link.data = data;
+    link.off = off;
+    link.removed = removed;
+    if (off || removed)
+        links_.cool(link);
+    else
+        links_.heat(link);
 }
 
 /// Goes by what was said of the members, and by what the kernel has of them. Under the lock.
@@ -188,12 +201,7 @@ void Set::hear()
         if (!link.used || link.source == nullptr || link.orphan || sharing == nullptr ||
             !sharing->said.find(i, link.generation, word))
             continue;
-        links_.cool(link);
-        link.events = word.events;
-        link.data = word.data;
-        link.off = word.off;
-        link.removed = word.removed;
-        links_.heat(link);
+        take(link, word.events, word.data, word.off, word.removed);
     }
     list_members();
     for (std::uint32_t i = 0; i < links_.made(); i++) {
@@ -311,23 +319,12 @@ public:
     {
         link_->given = entry != nullptr && !link_->listed && !set_.is_ours(entry->data);
         link_->listed = true;
-        if (entry != nullptr && link_->source != nullptr &&
-            entry->data == (set_.secret_ | Wake)) { // one-shot, and another process has shown it
-            link_->off = true;
-            set_.links_.cool(*link_);
+        if (entry == nullptr || link_->source == nullptr)
             return;
-        }
-        if (!link_->given || link_->source == nullptr)
-            return;
-        // What the ring still has is shown as another process has said.
-        link_->events = entry->events;
-        link_->data = entry->data;
-        link_->off = entry->is_off();
-        link_->removed = false;
-        if (link_->off)
-            set_.links_.cool(*link_);
-        else
-            set_.links_.heat(*link_);
+        if (entry->data == (set_.secret_ | Wake)) // one-shot, and another process has shown it
+            set_.take(*link_, link_->events, link_->data, true, link_->removed);
+        else if (link_->given)
+            set_.take(*link_, entry->events, entry->data, entry->is_off(), false);
     }
 
 private:
