@@ -354,8 +354,9 @@ static void case_forked_set_added(void)
         puts("added alone: by TCP");
 }
 
-// A daemon goes on with the set of its parent, which is gone, and with its rings.
-static void become_daemon(int to)
+// A child alone goes on, in a set that its parent has used, which is gone.
+// @return the set's connection was a ring
+static int go_on_alone(void)
 {
     begin();
     const int was_by_ring = is_by_ring(ends);
@@ -364,15 +365,27 @@ static void become_daemon(int to)
         _exit(0);
     while (kill(parent, 0) == 0) // nor is it waited for
         pause_for(1);
+    return was_by_ring;
+}
+
+static void end_daemon(int was_by_ring, int to)
+{
+    if (was_by_ring && !is_by_ring(ends))
+        puts("daemon: by TCP");
+    MUST(write(to, "x", 1));
+    _exit(0);
+}
+
+// A daemon goes on with the set of its parent, and with its rings.
+static void become_daemon(int to)
+{
+    const int was_by_ring = go_on_alone();
     wait_and_hear("daemon");
     int others[2];
     connect_pair(others);
     add(set, others[1], 9);
     wait_late("added by the daemon", (struct late){1, {others[0]}});
-    if (was_by_ring && !is_by_ring(ends))
-        puts("daemon: by TCP");
-    MUST(write(to, "x", 1));
-    _exit(0);
+    end_daemon(was_by_ring, to);
 }
 
 // The parent changes a member between two forks. The first child, which does not know of that, has
@@ -1006,22 +1019,13 @@ static void become_daemon_of_threads(int to)
     enum { threads = 3 };
     pthread_t thread[threads];
     pthread_barrier_t barrier;
-    begin();
-    const int was_by_ring = is_by_ring(ends);
-    const pid_t parent = getpid();
-    if (begin_child() != 0)
-        _exit(0);
-    while (kill(parent, 0) == 0) // nor is it waited for
-        pause_for(1);
+    const int was_by_ring = go_on_alone();
     MUST(-pthread_barrier_init(&barrier, NULL, threads));
     for (int i = 0; i < threads; i++)
         MUST(-pthread_create(&thread[i], NULL, wait_at_once, &barrier));
     for (int i = 0; i < threads; i++)
         MUST(-pthread_join(thread[i], NULL));
-    if (was_by_ring && !is_by_ring(ends))
-        puts("daemon: by TCP");
-    MUST(write(to, "x", 1));
-    _exit(0);
+    end_daemon(was_by_ring, to);
 }
 
 static void end_of_daemon(void (*become)(int to))
