@@ -535,6 +535,7 @@ private:
     bool begin(Pair &pair, const Header &header);
     bool next_receive(Pair &pair, Receive &receive);
     void take_piece(Pair &pair, const Header &header, const std::byte *payload);
+    std::byte *place_of(const Pair &pair, const Receive *posted, std::uint32_t bytes);
     bool take_whole(Pair &pair, const Header &header, const std::byte *payload);
     bool take_lone(Link &link, const Port::Incoming &message, const Pair *&of);
     void deliver(Pair &pair, const Header &header, std::uint64_t id);

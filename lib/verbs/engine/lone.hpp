@@ -148,6 +148,17 @@ inline void Engine::push_received(Pair &pair, std::uint64_t id, ntbv_wc_opcode o
          (flags & flag::solicited) != 0);
 }
 
+// Where data that come in one message go.
+// @param posted  NULL: no receive
+// @retval NULL it is not of one piece with room for them, or has no right to it
+inline std::byte *Engine::place_of(const Pair &pair, const Receive *posted, std::uint32_t bytes)
+{
+    if (!posted || posted->n_sge != 1 || bytes > posted->bytes)
+        return nullptr;
+    const ntbv_sge &piece = posted->sge[0];
+    return keys_.find(piece.key, pair.pd->id, piece.address, bytes, NTBV_LOCAL_WRITE);
+}
+
 // A SEND that came alone for a receive of one piece, and with it perhaps the acknowledgement of the
 // only request that is posted here: all of it is looked at first, and then done at once. Whatever
 // else comes, or is wrong, goes the way of all messages.
@@ -165,13 +176,10 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
     const Receive *const posted = receive.queue.next(); // NULL as well: it has a shared queue
     const bool brings_ack = (lone.flags & flag::ack) != 0;
     if (pair.type != NTBV_RC || pair.attr.state != NTBV_RTS || pair.attr.dest_qpn != lone.from ||
-        lone.seq != receive.expected || receive.is_amid() || !posted || posted->n_sge != 1 ||
-        lone.bytes > posted->bytes ||
+        lone.seq != receive.expected || receive.is_amid() ||
         (brings_ack && (pair.send.misses_peer || !ends_all(pair, lone.ack))))
         return false;
-    const ntbv_sge &piece = posted->sge[0];
-    std::byte *const to =
-        keys_.find(piece.key, pair.pd->id, piece.address, lone.bytes, NTBV_LOCAL_WRITE);
+    std::byte *const to = place_of(pair, posted, lone.bytes);
     if (!to)
         return false;
     if (brings_ack) {

@@ -321,11 +321,9 @@ inline bool Engine::take_whole(Pair &pair, const Header &header, const std::byte
     const Receive *const posted = receive.queue.next();
     if (header.kind != Kind::Send || header.bytes != header.total || header.bytes == 0 ||
         (header.flags & flag::invalidate) != 0 || receive.has_receive || receive.starves ||
-        pair.srq || !posted || posted->n_sge != 1 || header.bytes > posted->bytes)
+        pair.srq)
         return false;
-    const ntbv_sge &piece = posted->sge[0];
-    std::byte *const to =
-        keys_.find(piece.key, pair.pd->id, piece.address, header.bytes, NTBV_LOCAL_WRITE);
+    std::byte *const to = place_of(pair, posted, header.bytes);
     if (!to)
         return false;
     std::memcpy(to, payload, header.bytes);
