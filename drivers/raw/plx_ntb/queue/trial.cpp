@@ -81,6 +81,10 @@ void Trial::open(const TrialSetup &setup)
     for (uint64_t &cost : usual_cost_)
         cost = 0;
     backoff_ = forced_share;
+    left_home_ = calm_until_ = 0;
+    home_ = setup.start[0];
+    distrust_ = 0;
+    away_ = false;
     confirmed_ = 0;
     jumps_ = intervals_ = dear_ = dearer_ = cheap_ = 0;
     rough_ = unsettled_ = false;
@@ -146,7 +150,8 @@ unsigned Trial::rest_step(const Mark &at)
 {
     observe(at);
     mark_ = at;
-    if (at.position >= next_round_ && kind_ < traffic_kinds && kind_ == kind_next_)
+    if (at.position >= next_round_ && at.now >= calm_until_ && kind_ < traffic_kinds &&
+        kind_ == kind_next_)
         return begin_round(at, !kind_known_[kind_]);
     due_ = at.position + (kind_ < traffic_kinds ? segment_ : begin_lines());
     return in_force();
@@ -189,8 +194,10 @@ void Trial::enter_kind(unsigned kind)
         put(report_.in_force, kind_choice_[kind]);
         list_others();
     }
+    home_ = static_cast<uint8_t>(in_force());
+    away_ = false;
     if (!kind_known_[kind])
-        next_round_ = 0;
+        next_round_ = calm_until_ = 0;
 }
 
 /// A sudden change of the cost may mean that the CPUs were moved: a full round at once.
@@ -216,7 +223,7 @@ void Trial::follow_cost(const Mark &at, uint64_t cost)
 /// @return whether a full round may be begun now
 bool Trial::force(const Mark &at)
 {
-    if (at.now < forced_from_)
+    if (at.now < forced_from_ || at.now < calm_until_)
         return false;
     kind_known_[kind_] = false;
     next_round_ = at.position;
@@ -510,6 +517,8 @@ unsigned Trial::end_round(const Mark &at, bool changed)
     if (!changed)
         confirmed_++;
     if (changed)
+        follow_change(at);
+    if (changed)
         backoff_ = forced_share;
     else if (full_)
         backoff_ = std::min(2 * backoff_, forced_share_most);
@@ -521,6 +530,23 @@ unsigned Trial::end_round(const Mark &at, bool changed)
     const unsigned next = rest(at);
     signs_ = again && force(at);
     return next;
+}
+
+/// A choice that was left again before it was confirmed may be the work of a peer whose delays keep
+/// time with the rounds: then nothing is tried for some times as long as that has lasted.
+void Trial::follow_change(const Mark &at)
+{
+    if (inside_laps_)
+        return;
+    if (in_force() != home_) {
+        left_home_ = away_ ? left_home_ : at.now;
+        away_ = true;
+    } else if (away_) {
+        const uint64_t away = std::min(at.now - left_home_, calm_most);
+        calm_until_ = at.now + std::min(away * (calm_share << distrust_), calm_most);
+        distrust_ = std::min<uint8_t>(distrust_ + 1, distrust_most);
+        away_ = false;
+    }
 }
 
 /// Keeps what is in force now. What has changed for one kind of traffic is doubtful for the others.
@@ -634,6 +660,11 @@ bool Trial::others_are_dear() const
 
 void Trial::adopt(unsigned choice)
 {
+    if (confirmed_ >= young_rounds && in_force() != home_) {
+        home_ = static_cast<uint8_t>(in_force());
+        away_ = false;
+        distrust_ = 0;
+    }
     put(report_.in_force, choice);
     confirmed_ = 0;
     list_others();

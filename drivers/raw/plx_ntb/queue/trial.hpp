@@ -71,6 +71,12 @@ public:
     /// of them. In cycles: when lines become dear, it is not to take longer.
     static constexpr uint64_t forced_share = 16, forced_share_most = 128;
 
+    /// A choice that did not last is followed by so many times its duration without rounds, twice
+    /// as many each time up to distrust_most; never by more cycles than calm_most, as its duration
+    /// may be hours in which nothing was sent.
+    static constexpr uint64_t calm_share = 16, calm_most = uint64_t{1} << 31;
+    static constexpr uint8_t distrust_most = 2;
+
     /// Restarts at position 0.
     void open(const TrialSetup &setup);
     /// Position at which step() is due.
@@ -115,6 +121,8 @@ private:
     uint64_t round_begin_; ///< position
     uint64_t next_round_;  ///< position
     uint64_t forced_from_; ///< cycles from which a full round may be forced
+    uint64_t left_home_;   ///< cycles
+    uint64_t calm_until_;  ///< cycles before which no round begins
     uint64_t charge_;    ///< lines that this round has given other choices, dear ones several times
     uint64_t base_cost_; ///< of the segment before; 0: not known
     uint64_t other_cost_;  ///< of the segment before, if that was half of base_cost_; else 0
@@ -134,6 +142,9 @@ private:
     uint16_t segments_, segment_index_;
     uint8_t other_count_;
     uint8_t patterns_; ///< of a full round, in a lap
+    uint8_t home_;     ///< the last choice that was confirmed, or the first one
+    uint8_t distrust_; ///< how often one was left for home_ before it was
+    bool away_;        ///< from home_, since left_home_
     uint8_t passes_, pass_;
     uint8_t jumps_;                 ///< intervals in a row whose cost was unusual
     uint8_t intervals_;             ///< of this segment that were looked at
@@ -170,6 +181,7 @@ private:
     unsigned leave_round(const Mark &at, bool thin);
     void look_back();
     bool other_traffic(uint64_t lines, uint64_t messages);
+    void follow_change(const Mark &at);
     void learn(bool changed);
     unsigned rest(const Mark &at);
     bool force(const Mark &at);
