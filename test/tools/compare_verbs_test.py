@@ -38,6 +38,11 @@ class Read(unittest.TestCase):
         self.assertAlmostEqual(verbs.read_latency(LATENCY, 64, False).seconds / 4000, 1.5e-6)
         self.assertAlmostEqual(verbs.read_latency(LATENCY, 64, True).seconds / 4000, 0.75e-6)
 
+    def test_a_deviation_that_perftest_has_no_number_for_does_not_matter(self):
+        self.assertAlmostEqual(verbs.read_latency(LATENCY.replace("26.23", "-nan"), 64, False).seconds / 4000, 1.5e-6)
+        with self.assertRaisesRegex(pair.Failed, "^not understood"):
+            verbs.read_latency(LATENCY.replace("0.75", "-nan"), 64, False)
+
     def test_bandwidth_is_the_mean_in_units_of_two_to_the_20(self):
         found = verbs.read_bandwidth(BANDWIDTH, 65536)
         self.assertEqual(found.count, 2000)

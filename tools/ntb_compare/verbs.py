@@ -97,11 +97,12 @@ def not_understood(text, size):
 
 
 def row_of(text, size):
-    """The words of perftest's line of that size, which begins with the size and the count."""
-    found = re.search(rf"^ {size}\s+(\d+)\s+(\d[\d.\s]*?)\s*$", text, re.M)
+    """The words of perftest's line of that size, which begins with the size and the count. Of a long wait among many
+    rounds it calls the deviation -nan."""
+    found = re.search(rf"^ {size}\s+(\d+)\s+(\d(?:[\d.\s]|-?nan)*?)\s*$", text, re.M)
     try:
         words = [float(word) for word in found[2].split()]
-        if len(words) < 3 or min(words) < 0:
+        if len(words) < 3 or any(word < 0 for word in words):
             raise ValueError
         return int(found[1]), words
     except (TypeError, ValueError) as error:
@@ -112,7 +113,7 @@ def read_latency(text, size, is_whole):
     """Minimum, maximum, median, ... in microseconds: of the whole for a read, else of half of it. The median is taken,
     as the mean is that of the worst of some thousand rounds where others want the CPUs."""
     count, words = row_of(text, size)
-    if words[2] == 0:
+    if not words[2] > 0:
         raise not_understood(text, size)
     return Figure(count, count * words[2] * (1 if is_whole else 2) / 1e6)
 
@@ -120,7 +121,7 @@ def read_latency(text, size, is_whole):
 def read_bandwidth(text, size):
     """Peak and mean in MiB a second, and million messages a second."""
     count, words = row_of(text, size)
-    if words[1] == 0:
+    if not words[1] > 0:
         raise not_understood(text, size)
     return Figure(count, count * size / (words[1] * MIB))
 
