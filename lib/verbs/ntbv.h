@@ -236,6 +236,12 @@ struct ntbv_qp_attr {
     uint8_t sqd_notify;
 };
 
+/** How memory is direct: ntbv_node_be_direct(). */
+enum ntbv_direct {
+    NTBV_DIRECT,
+    NTBV_DIRECT_SENDS, /**< and peers take the data of long SENDs from where they lie */
+};
+
 /** What an engine counts where memory is direct: regions, why they are not shared, requests. */
 enum ntbv_count {
     NTBV_COUNT_SHARED,      /**< regions whose pages peers can map */
@@ -250,6 +256,7 @@ enum ntbv_count {
     NTBV_COUNT_NOT_GRANTED, /**< that the carrier to the peer refused */
     NTBV_COUNT_WRITES,      /**< requests that went directly */
     NTBV_COUNT_READS,
+    NTBV_COUNT_LENT, /**< requests whose data the peer was to take from where they lie */
     NTBV_N_COUNTS,
 };
 
@@ -293,10 +300,12 @@ uint16_t ntbv_node_lid(const struct ntbv_node *node);
 /**
  * From now on regions of whole pages are shared with peers that are direct as well, and requests of
  * reliable connections use theirs without a message: doc/verbs.md, section 6. A peer can then read
- * and write all of a region until it is deregistered. Before there are any objects.
+ * and write all of a region until it is deregistered. With NTBV_DIRECT_SENDS a peer can also read
+ * all of a region without rights for peers, once something of it was sent there. Before there are
+ * any objects.
  * @retval -EOPNOTSUPP the kernel cannot exchange pages for this user
  */
-int ntbv_node_be_direct(struct ntbv_node *node);
+int ntbv_node_be_direct(struct ntbv_node *node, enum ntbv_direct how);
 /** Peers still receive what was sent. @retval -EBUSY if objects of its engine exist */
 int ntbv_node_close(struct ntbv_node *node);
 

@@ -497,6 +497,12 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
     Memory open(host.pd, 256, all_rights), closed(host.pd, 256, NTBV_LOCAL_WRITE, 0x5a);
     Memory in(host.pd, 512, NTBV_LOCAL_WRITE), out(host.pd, 256, NTBV_LOCAL_WRITE);
     std::size_t links = 1, executed = 0;
+    MemoryFiles files;
+    const bool is_direct = can_exchange() && be_direct(*host.engine, files, NTBV_DIRECT_SENDS) == 0;
+    const auto segment = files.create(2 * page);
+    ASSERT_NE(segment, nullptr);
+    registered_word(*segment).store(is_direct);
+    std::uint64_t number = port(1).grant(segment, true);
     greet();
     std::vector<ntbv_qp *> qps;
     for (int round = 0; round < 60000; ++round) {
@@ -534,7 +540,7 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
         default:
             break;
         }
-        Header header = {.kind = static_cast<Kind>(2 + any(12)),
+        Header header = {.kind = static_cast<Kind>(2 + any(16)),
                          .flags = static_cast<std::uint8_t>(any(16)),
                          .attempt = static_cast<std::uint16_t>(any(3)),
                          .to = ntbv_qp_number(qp),
@@ -567,15 +573,25 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
                 static_cast<std::uint8_t>((header.flags & ~flag::immediate) | flag::invalidate);
             header.value = any(2) ? open.key : static_cast<std::uint32_t>(random());
         }
+        if (header.kind == Kind::Lend || header.kind == Kind::Grant) {
+            header.bytes = header.total = sizeof(Grant);
+        } else if (header.kind == Kind::Send && any(8) == 0) {
+            header.bytes = header.offset = 0;
+            header.total = 1 + any(300);
+            header.flags |= flag::lent | flag::last;
+        }
+        const Grant grants = {any(3) != 0 ? number : any(100), header.address - any(200),
+                              any(2) != 0 ? page : random(), any(16), 0};
         if (any(2000) == 0)
             header.kind = static_cast<Kind>(any(256));
-        say(header);
+        say(header, header.bytes == sizeof(Grant) ? &grants : nullptr);
         executed += heard().size();
         if (loopback->dead()) {
             gone.push_back(std::move(loopback));
             ++links;
             loopback = Loopback::create(1 << 16);
             ASSERT_EQ(host.attach(port(0), 2), 0);
+            number = port(1).grant(segment, true);
             greet();
         }
         ASSERT_EQ(closed.bytes, std::vector<std::uint8_t>(256, 0x5a));
@@ -766,6 +782,132 @@ TEST_F(HostileGrants, OneThatIsRevokedAndGrantedForEverCostsMessages)
         heard();
         completions(host.cq);
     }
+}
+
+// ---- data that are lent
+
+/// Says what it likes of the data of its own SENDs, and of those that it is told of.
+class HostileLender : public HostileGrants
+{
+protected:
+    bool lend(std::uint32_t key, const Grant &what)
+    {
+        Header header = to(qp, Kind::Lend, 0, sizeof(Grant));
+        header.key = key;
+        say(header, &what);
+        bool mapped = false;
+        for (const Header &said : heard())
+            mapped |= said.kind == Kind::Mapped && said.key == key;
+        return mapped;
+    }
+    /// @return what is answered, if it is one thing
+    Kind send(std::uint32_t key, std::uint64_t address, std::uint32_t bytes)
+    {
+        Header header = to(qp, Kind::Send, seq_, 0, 0, bytes);
+        header.flags = flag::last | flag::lent;
+        header.attempt = attempt_;
+        header.key = key;
+        header.address = address;
+        say(header);
+        const std::vector<Header> answers = heard();
+        const Kind kind = answers.size() == 1 ? answers[0].kind : Kind{0};
+        seq_ += kind == Kind::Ack;
+        attempt_ = static_cast<std::uint16_t>(attempt_ + (kind == Kind::Lacks));
+        return kind;
+    }
+    std::uint32_t seq_ = 0;
+    std::uint16_t attempt_ = 0;
+};
+
+TEST_F(HostileLender, NothingButWhatWasLentIsRead)
+{
+    ASSERT_TRUE(lend(0x10001, {granted(2, false), 0x1000, page, NTBV_REMOTE_READ, 0}));
+    std::memset(segments.back()->data(), 0x77, page);
+    for (std::uint64_t id = 0; id < 3; ++id)
+        ASSERT_EQ(post_recv(qp, id, memory.all()), 0);
+    EXPECT_EQ(send(0x10001, 0x1000, 4096), Kind::Ack);
+    EXPECT_EQ(memory.bytes, std::vector<std::uint8_t>(4096, 0x77));
+    memory.bytes.assign(4096, 1);
+    EXPECT_EQ(send(0x10001, 0x1000, 4097), Kind::Lacks) << "the page behind is the word's";
+    EXPECT_EQ(send(0x10001, 0xfff, 4096), Kind::Lacks);
+    EXPECT_EQ(send(0x10001, ~0ull - 3, 8), Kind::Lacks);
+    EXPECT_EQ(send(0x10002, 0x1000, 8), Kind::Lacks) << "has the same place";
+    EXPECT_EQ(send(0x20001, 0x1000, 8), Kind::Lacks);
+    EXPECT_EQ(send(0, 0, 8), Kind::Lacks);
+    EXPECT_EQ(memory.bytes, std::vector<std::uint8_t>(4096, 1));
+    registered_word(*segments.back()).store(0);
+    EXPECT_EQ(send(0x10001, 0x1000, 8), Kind::Lacks);
+    EXPECT_EQ(send(0x10001, 0x1000, 8), Kind::Lacks) << "it is forgotten";
+    // The data come after all, for the receive that was taken.
+    Header whole = to(qp, Kind::Send, seq_, 8);
+    whole.attempt = attempt_;
+    say(whole);
+    heard();
+    EXPECT_EQ(completions(host.recv_cq), (Completions{{0, NTBV_SUCCESS}, {1, NTBV_SUCCESS}}));
+    EXPECT_FALSE(loopback->dead());
+}
+
+// What is lent is for that alone.
+TEST_F(HostileLender, ItGivesNoRightToReadOrWrite)
+{
+    ASSERT_TRUE(lend(0x10001, {granted(2), 0x1000, page, may_write | may_read, 0}));
+    EXPECT_FALSE(goes_directly(0x10001, 0x1000));
+}
+
+TEST_F(HostileLender, WhatDoesNotFitIsNotMapped)
+{
+    const std::uint64_t two = granted(2, false);
+    for (const Grant &wrong :
+         {Grant{two, 0x1000, page + 1, may_read, 0}, Grant{two, 0x1000, ~0ull, may_read, 0},
+          Grant{two, ~0ull - 5, page, may_read, 0}, Grant{two, 0x1000, 0, may_read, 0},
+          Grant{0, 0x1000, page, may_read, 0}, Grant{two + 1000000, 0x1000, page, may_read, 0}})
+        EXPECT_FALSE(lend(0x10001, wrong));
+    EXPECT_FALSE(lend(0, {two, 0x1000, page, may_read, 0}));
+    EXPECT_TRUE(lend(0x10001, {two, 0x1000, page, may_read, 0}));
+    EXPECT_FALSE(loopback->dead());
+}
+
+// However many regions and queue pairs: own requests find places.
+TEST_F(HostileLender, ItDoesNotTakeAllPlaces)
+{
+    std::vector<std::uint64_t> numbers;
+    for (int i = 0; i < 40; ++i)
+        numbers.push_back(granted(2, false));
+    std::uint32_t mapped = 0;
+    ntbv_qp *const first = qp;
+    for (int i = 0; i < 20; ++i) {
+        qp = connected();
+        for (std::uint32_t key = 1; key <= 16; ++key)
+            mapped +=
+                lend(key << 16, {numbers[mapped % numbers.size()], 0x1000, page, may_read, 0});
+    }
+    EXPECT_EQ(mapped, 4u * 16) << "eight for each queue pair, of 32 in all";
+    qp = first;
+    be_asked(0x10001);
+    grant(0x10001, {granted(2), 0x1000, page, may_write, 0});
+    EXPECT_TRUE(goes_directly(0x10001, 0x1000));
+}
+
+TEST_F(HostileLender, WhoLacksWhatHadItsDataEndsTheQueuePair)
+{
+    ASSERT_EQ(Work(NTBV_SEND, 1, memory.piece(0, 100)).post(qp), 0);
+    ASSERT_EQ(heard().size(), 1u);
+    Header lacks = to(qp, Kind::Lacks, 0);
+    lacks.key = memory.key;
+    say(lacks);
+    heard();
+    EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_BAD_RESP_ERR}}));
+}
+
+TEST_F(HostileLender, OtherKindsOfQueuePairsAreLentNothing)
+{
+    qp = host.make(NTBV_UC);
+    to_peer(qp, NTBV_UC, 2, peer_number);
+    ASSERT_EQ(post_recv(qp, 1, memory.all()), 0);
+    EXPECT_FALSE(lend(0x10001, {granted(2, false), 0x1000, page, may_read, 0}));
+    EXPECT_EQ(send(0x10001, 0x1000, 8), Kind{0});
+    EXPECT_TRUE(completions(host.recv_cq).empty());
+    EXPECT_FALSE(loopback->dead());
 }
 
 TEST_F(HostileGrants, QuestionsAreAnsweredByWhatTheKeyMayDo)

@@ -27,8 +27,12 @@ public:
         void *memory = MAP_FAILED;
         if (file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0)
             memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        if (memory != MAP_FAILED)
-            return std::make_shared<File>(static_cast<std::byte *>(memory), bytes, file, more_);
+        if (memory != MAP_FAILED) {
+            auto made =
+                std::make_shared<File>(static_cast<std::byte *>(memory), bytes, file, more_);
+            newest_ = made;
+            return made;
+        }
         if (file >= 0)
             close(file);
         errno = EDQUOT;
@@ -36,6 +40,8 @@ public:
     }
     /// So many more may be there at a time.
     void limit(int more) { more_ = more; }
+    /// The one that was made last, if it is still there.
+    std::shared_ptr<Segment> newest() const { return newest_.lock(); }
 
 private:
     class File final : public Segment
@@ -58,6 +64,7 @@ private:
     };
 
     int more_ = 64;
+    std::weak_ptr<Segment> newest_;
 };
 
 } // namespace ntb::verbs

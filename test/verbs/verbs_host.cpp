@@ -72,7 +72,7 @@ public:
     {
         check("open", ntbv_node_open(socket, nullptr, nullptr, &node_));
         if (is_direct)
-            check("direct", ntbv_node_be_direct(node_));
+            check("direct", ntbv_node_be_direct(node_, NTBV_DIRECT));
         ntbv_engine *engine = ntbv_node_engine(node_);
         check("pd", ntbv_pd_create(engine, &pd_));
         check("region", ntbv_mr_register(pd_, region_.data(), region_bytes, at(0), rights, &key_));

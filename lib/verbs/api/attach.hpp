@@ -23,7 +23,7 @@ int attach(ntbv_engine &engine, Port &port, Address peer);
 /// peers are used: doc/verbs.md, section 6. Before there are regions and queue pairs.
 /// @param segments  has to live as long as the regions
 /// @return 0; -EOPNOTSUPP the kernel cannot exchange pages for this user
-int be_direct(ntbv_engine &engine, Segments &segments);
+int be_direct(ntbv_engine &engine, Segments &segments, ntbv_direct how = NTBV_DIRECT);
 
 } // namespace ntb::verbs
 

@@ -171,9 +171,9 @@ int ntb::verbs::attach(ntbv_engine &engine, Port &port, Address peer)
     return engine.attach(port, peer);
 }
 
-int ntb::verbs::be_direct(ntbv_engine &engine, Segments &segments)
+int ntb::verbs::be_direct(ntbv_engine &engine, Segments &segments, ntbv_direct how)
 {
-    return engine.be_direct(segments);
+    return engine.be_direct(segments, how == NTBV_DIRECT_SENDS);
 }
 
 ntbv_engine *ntbv_engine_create(uint16_t lid, uint16_t node, ntbv_clock clock, void *context)
@@ -499,7 +499,7 @@ int ntbv_qp_create(ntbv_pd *pd, ntbv_qp_init *init, ntbv_qp **qp)
         !pair->send.queue.create(init->max_send_wr, init->max_send_sge, init->max_inline) ||
         (!init->srq && !pair->receive.queue.create(init->max_recv_wr, init->max_recv_sge)) ||
         (init->type == NTBV_RC && !pair->receive.answers.create(NTBV_MAX_READS)) ||
-        (init->type == NTBV_RC && engine->is_direct() && !pair->direct.create(max_directs))) {
+        (init->type == NTBV_RC && engine->is_direct() && !pair->direct.create(max_known))) {
         delete pair;
         return -ENOMEM;
     }

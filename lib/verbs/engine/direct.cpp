@@ -63,7 +63,7 @@ void in_child()
 
 // ---- regions of this engine
 
-int Engine::be_direct(Segments &segments)
+int Engine::be_direct(Segments &segments, bool lends)
 {
     if (!can_exchange())
         return -EOPNOTSUPP;
@@ -75,6 +75,7 @@ int Engine::be_direct(Segments &segments)
     }
     const Visit visit(lock_);
     segments_ = &segments;
+    lends_ = lends;
     return 0;
 }
 
@@ -95,7 +96,7 @@ ntbv_count Engine::find_reason(const std::byte *memory, std::uint64_t length, un
 {
     if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || length % page != 0 || length == 0)
         return NTBV_COUNT_NO_PAGES;
-    if ((access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_READ)) == 0)
+    if ((access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_READ)) == 0 && !lends_)
         return NTBV_COUNT_NO_RIGHTS;
     if ((access & NTBV_MW_BIND) != 0)
         return NTBV_COUNT_WINDOWS;
@@ -196,9 +197,12 @@ void Engine::forget_direct(Pair &pair)
 {
     pair.send.reaches_peer = false;
     pair.send.detours = 0;
-    pair.receive.asks_for = 0;
-    for (std::uint32_t i = 0; pair.direct.data() && i < max_directs; ++i)
+    pair.receive.asks_for = pair.receive.mapped = 0;
+    pair.receive.owes_lack = false;
+    for (std::uint32_t i = 0; pair.direct.data() && i < max_known; ++i)
         forget(pair.direct[i]);
+    for (Lent &lent : pair.lent)
+        lent = {};
 }
 
 void Engine::forget(Direct &direct)
@@ -206,6 +210,7 @@ void Engine::forget(Direct &direct)
     const bool uses = direct.state == Direct::State::Open || direct.state == Direct::State::Opening;
     if (uses && --direct.opened->users == 0 && !direct.opened->is_asked_for)
         *direct.opened = {};
+    n_lent_ -= direct.is_lent;
     direct = {};
 }
 
@@ -352,7 +357,12 @@ void Engine::finish(Pair &pair, Direct &direct)
     }
     direct.memory = opened.segment->data();
     direct.state = Direct::State::Open;
-    pair.send.detours = last_detour;
+    if (!direct.is_lent) {
+        pair.send.detours = last_detour;
+        return;
+    }
+    pair.receive.mapped |= 1U << place_of_lent(direct.key);
+    has_work(pair);
 }
 
 // One mapping for all queue pairs that use it.
@@ -398,7 +408,7 @@ void Engine::opened(const Port &port, std::uint64_t number, std::shared_ptr<Segm
     found->is_asked_for = false;
     ++found->users; // until all have looked
     for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
-        for (std::uint32_t i = 0; pairs_[slot] && pairs_[slot]->direct.data() && i < max_directs;
+        for (std::uint32_t i = 0; pairs_[slot] && pairs_[slot]->direct.data() && i < max_known;
              ++i) {
             Direct &direct = pairs_[slot]->direct[i];
             if (direct.state == Direct::State::Opening && direct.opened == found)
@@ -412,7 +422,7 @@ void Engine::opened(const Port &port, std::uint64_t number, std::shared_ptr<Segm
 Opened *Engine::forget_revoked()
 {
     for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
-        for (std::uint32_t i = 0; pairs_[slot] && pairs_[slot]->direct.data() && i < max_directs;
+        for (std::uint32_t i = 0; pairs_[slot] && pairs_[slot]->direct.data() && i < max_known;
              ++i) {
             Direct &direct = pairs_[slot]->direct[i];
             if (direct.state == Direct::State::Open &&

@@ -37,7 +37,8 @@ constexpr std::uint32_t least_payload = 128;
 bool is_answer(Kind kind)
 {
     return kind == Kind::Ack || kind == Kind::Nak || kind == Kind::Rnr || kind == Kind::Ready ||
-           kind == Kind::Data || kind == Kind::NotReady || kind == Kind::Grant;
+           kind == Kind::Data || kind == Kind::NotReady || kind == Kind::Grant ||
+           kind == Kind::Mapped || kind == Kind::Lacks;
 }
 
 } // namespace
@@ -510,6 +511,8 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
 {
     if (header.kind == Kind::Again)
         return take_again(link);
+    if (header.kind == Kind::Lend)
+        return take_lend(link, header, payload);
     if (!is_answer(header.kind))
         return take_request(link, header, payload);
     Pair *pair = find(header.to);
@@ -536,6 +539,12 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
         break;
     case Kind::Grant:
         take_grant(link, *pair, header, payload);
+        break;
+    case Kind::Mapped:
+        take_mapped(*pair, header);
+        break;
+    case Kind::Lacks:
+        take_lacks(*pair, header);
         break;
     default:
         take_not_ready(*pair, header);

@@ -189,8 +189,9 @@ public:
     /// From now on regions are shared with peers that map them, and those of peers are used, of
     /// queue pairs that are made from now on. Called without the lock, once, before there are any.
     /// @param segments  has to live as long as there are regions
+    /// @param lends     peers may also take the data of long SENDs from where they lie
     /// @return 0; -EOPNOTSUPP the kernel has no userfaultfd for this user; -ENOMEM
-    int be_direct(Segments &segments);
+    int be_direct(Segments &segments, bool lends);
     bool is_direct() const { return segments_ != nullptr; }
     /// What a region can be shared by.
     struct Offer {
@@ -400,15 +401,15 @@ private:
     void end_direct();
     void forget_direct(const Link &link);
     void forget_direct(Pair &pair);
-    static void forget(Direct &direct);
+    void forget(Direct &direct);
     void note_question(Pair &pair, const Header &header);
     bool answer_question(Pair &pair);
     std::uint64_t find_grant(Link &link, Shared &shared, bool writable);
     void take_number(Shared::Given &given, bool writable, std::uint64_t number);
-    static bool asks(Pair &pair, const Request &request);
+    bool asks(Pair &pair, const Request &request);
     void take_grant(Link &link, Pair &pair, const Header &header, const std::byte *payload);
     Opened *open(Link &link, std::uint64_t number);
-    static void finish(Pair &pair, Direct &direct);
+    void finish(Pair &pair, Direct &direct);
     Opened *forget_revoked();
     static std::byte *find_direct(const Pair &pair, std::uint32_t opcode, std::uint32_t key,
                                   std::uint64_t address, std::uint32_t bytes);
@@ -418,6 +419,17 @@ private:
                   const Part *parts, std::uint32_t n);
     Way go_directly(Pair &pair, Request &request);
     bool post_directly(Pair &pair, const ntbv_send_wr &wr);
+
+    // ---- lending.cpp
+    enum class Lending { Message, Sent, Full };
+    Lending lend(Pair &pair, Request &request);
+    bool say_lent(Pair &pair, Lent &lent, std::uint32_t key);
+    void take_lend(Link &link, const Header &header, const std::byte *payload);
+    bool say_mapped(Pair &pair);
+    void take_mapped(Pair &pair, const Header &header);
+    void take_lent(Pair &pair, const Header &header);
+    void lack(Pair &pair, const Header &header);
+    void take_lacks(Pair &pair, const Header &header);
 
     // ---- posting.cpp
     Turn serve(Pair &pair);
@@ -532,6 +544,11 @@ private:
     void take_request(Link &link, const Header &header, const std::byte *payload);
     void take_connected(Pair &pair, const Header &header, const std::byte *payload);
     void take_datagram(Pair &pair, Link &link, const Header &header, const std::byte *payload);
+    static bool receives(const Pair &pair)
+    {
+        return pair.attr.state == NTBV_RTR || pair.attr.state == NTBV_RTS ||
+               pair.attr.state == NTBV_SQD || pair.attr.state == NTBV_SQE;
+    }
     bool begin(Pair &pair, const Header &header);
     bool next_receive(Pair &pair, Receive &receive);
     void take_piece(Pair &pair, const Header &header, const std::byte *payload);
@@ -590,6 +607,8 @@ private:
     std::uint32_t last_watched_ = 0; ///< was looked at last
     Watched watched_[NTBV_MAX_LINKS];
     Segments *segments_ = nullptr; // NULL: all data go by messages
+    bool lends_ = false;
+    std::uint32_t n_lent_ = 0; // of all queue pairs, by their peers
     Hook<Shared> shared_;
     Opened opened_[max_opened];
     std::atomic<std::uint32_t> barrier_{0};

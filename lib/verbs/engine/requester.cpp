@@ -100,6 +100,15 @@ Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
         }
         if (send.offset == 0 && !may_start(pair, request))
             return Turn::Done;
+        if (lends_ && send.offset == 0) {
+            const Lending way = lend(pair, request);
+            if (way == Lending::Full)
+                return Turn::Full;
+            if (way == Lending::Sent) {
+                --budget;
+                continue;
+            }
+        }
         if ((request.is_read() ? send_read(pair, request) : send_piece(pair, request)) ==
             Turn::Full)
             return Turn::Full;

@@ -21,6 +21,8 @@ Engine::Turn Engine::send_answers(Pair &pair, std::uint32_t &budget)
     // Before the answer to what has asked, so that the next request can go by it.
     if (receive.asks_for != 0 && !answer_question(pair))
         return Turn::Full;
+    if (receive.mapped != 0 && !say_mapped(pair))
+        return Turn::Full;
     while (receive.answers_tail != receive.answers_head) {
         if (budget == 0)
             return Turn::More;
@@ -39,6 +41,15 @@ Engine::Turn Engine::send_answers(Pair &pair, std::uint32_t &budget)
                                .value = is_nak ? receive.nak_code : pair.attr.min_rnr_timer}))
             return Turn::Full;
         receive.owes_nak = receive.owes_rnr = receive.owes_ack = false;
+    }
+    if (receive.owes_lack) {
+        if (!send_plain(link, {.kind = Kind::Lacks,
+                               .attempt = receive.rnr_attempt,
+                               .to = pair.attr.dest_qpn,
+                               .from = pair.number,
+                               .seq = receive.expected}))
+            return Turn::Full;
+        receive.owes_lack = receive.owes_ack = false; // it accepts all before it, too
     }
     if (receive.owes_ready) {
         if (!send_plain(link, {.kind = Kind::Ready,
@@ -155,11 +166,10 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
                                            const std::byte *payload)
 {
     Pair *pair = find(header.to);
-    const bool receives = pair && (pair->attr.state == NTBV_RTR || pair->attr.state == NTBV_RTS ||
-                                   pair->attr.state == NTBV_SQD || pair->attr.state == NTBV_SQE);
-    if (receives && pair->type == NTBV_UD) {
+    const bool has_receiver = pair && receives(*pair);
+    if (has_receiver && pair->type == NTBV_UD) {
         take_datagram(*pair, link, header, payload);
-    } else if (receives && pair->attr.dest_qpn == header.from && pair->link &&
+    } else if (has_receiver && pair->attr.dest_qpn == header.from && pair->link &&
                pair->link->address == link.address) {
         take_connected(*pair, header, payload);
     } else {
@@ -207,7 +217,10 @@ inline void Engine::take_connected(Pair &pair, const Header &header, const std::
     switch (header.kind) {
     case Kind::Send:
     case Kind::Write:
-        take_piece(pair, header, payload);
+        if ((header.flags & flag::lent) != 0) [[unlikely]]
+            take_lent(pair, header);
+        else
+            take_piece(pair, header, payload);
         break;
     default:
         if (pair.type == NTBV_RC)

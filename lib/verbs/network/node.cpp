@@ -48,9 +48,9 @@ uint16_t ntbv_node_lid(const ntbv_node *node)
     return lid_of(node->network.address());
 }
 
-int ntbv_node_be_direct(ntbv_node *node)
+int ntbv_node_be_direct(ntbv_node *node, ntbv_direct how)
 {
-    return node->engine->be_direct(node->network.segments());
+    return node->engine->be_direct(node->network.segments(), how == NTBV_DIRECT_SENDS);
 }
 
 int ntbv_node_close(ntbv_node *node)

@@ -80,7 +80,7 @@ struct ntbv_qp {
     ntbv_qp_attr attr = {};
     ntb::verbs::Link *link = nullptr; // of RC and UC, from RTR on
 
-    ntb::verbs::Lazy<ntb::verbs::Direct> direct; // of RC, where the engine is
+    ntb::verbs::Lazy<ntb::verbs::Direct> direct; // of RC, where the engine is: max_known
 
     ntb::verbs::Hook<ntbv_qp> work{this};   // in Link::work: has something to send
     ntb::verbs::Hook<ntbv_qp> timer{this};  // in Engine::waiting_: until `deadline`
@@ -131,18 +131,25 @@ struct ntbv_qp {
         ntb::verbs::Lazy<ntb::verbs::Answer> answers;
         std::uint32_t answers_head = 0, answers_tail = 0;
         bool owes_nak = false, owes_rnr = false, owes_ready = false, owes_ack = false;
+        bool owes_lack = false; // the data of the expected request are not there
         /// But for the acknowledgement and what `answers` has.
-        bool owes_more() const { return owes_nak | owes_rnr | owes_ready | (asks_for != 0); }
+        bool owes_more() const
+        {
+            return owes_nak | owes_rnr | owes_ready | owes_lack | (asks_for != 0) | (mapped != 0);
+        }
         std::uint32_t nak_code = 0;
         std::uint16_t attempt = 0;     // of the last request
         std::uint16_t rnr_attempt = 0; // of the one that is to wait
         bool must_wait = false;        // nothing of a later attempt has come yet
         std::uint32_t asks_for = 0;    // key of a region; 0: of none
+        std::uint32_t mapped = 0;      // of `direct`'s lent ones: which the peer is to hear of
         bool starves = false;          // is to wait, and does not know yet that it is ready
         std::uint8_t answered = 0;     // requests in a row that the program answered at once
         /// In the middle of a request, or behind one that is to come again.
         bool is_amid() const { return active | has_receive | must_wait | starves; }
     } receive;
+
+    ntb::verbs::Lent lent[ntb::verbs::max_lent] = {}; // by place_of_lent()
 
     bool overrun = false; // a completion was lost: to ERR as soon as nothing is in the middle
 };

@@ -28,6 +28,7 @@ constexpr const char *why_served[NTBV_N_COUNTS] = {
     "found no segment: quota or memory is used up",
     "could not be exchanged",
 };
+static_assert(NTBV_COUNT_GRANTED == 8, "a reason is missing");
 
 constexpr int max_engines = 64;
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // of what follows
@@ -61,9 +62,9 @@ void report()
     fprintf(stderr,
             "ntbverbs: direct memory: %" PRIu64 " regions, %" PRIu64 " grants, %" PRIu64
             " refused by the way to the peer; %" PRIu64 " writes and %" PRIu64
-            " reads without a message\n",
+            " reads without a message, %" PRIu64 " sends without data in theirs\n",
             totals[NTBV_COUNT_SHARED], totals[NTBV_COUNT_GRANTED], totals[NTBV_COUNT_NOT_GRANTED],
-            totals[NTBV_COUNT_WRITES], totals[NTBV_COUNT_READS]);
+            totals[NTBV_COUNT_WRITES], totals[NTBV_COUNT_READS], totals[NTBV_COUNT_LENT]);
     for (int i = 0; i < NTBV_N_COUNTS; ++i)
         if (why_served[i] && totals[i] != 0)
             fprintf(stderr, "ntbverbs: served by messages: %" PRIu64 " regions of which each %s\n",
@@ -74,9 +75,10 @@ void report()
 
 void begin_direct(ntbv_node *node)
 {
-    if (!is_on("NTB_VERBS_DIRECT"))
+    const bool sends = is_on("NTB_VERBS_DIRECT_SENDS");
+    if (!sends && !is_on("NTB_VERBS_DIRECT"))
         return;
-    const int error = ntbv_node_be_direct(node);
+    const int error = ntbv_node_be_direct(node, sends ? NTBV_DIRECT_SENDS : NTBV_DIRECT);
     if (error != 0) {
         fprintf(stderr, "ntbverbs: memory is not direct: %s\n", strerror(-error));
         return;

@@ -16,7 +16,7 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
         return false;
     // Most are requests in one message, of which there is nothing else to know.
     if (header.kind == Kind::Send && header.bytes == header.total && header.offset == 0 &&
-        (header.flags & (flag::last | flag::invalidate | flag::ask)) == flag::last)
+        (header.flags & (flag::last | flag::invalidate | flag::ask | flag::lent)) == flag::last)
         return true;
     const bool whole = header.offset + header.bytes == header.total;
     const bool last = (header.flags & flag::last) != 0;
@@ -26,6 +26,10 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
         return false;
     if ((header.flags & flag::ask) != 0 && header.kind != Kind::Write && header.kind != Kind::Read)
         return false;
+    // Its data lie at the peer, all of them.
+    if ((header.flags & flag::lent) != 0)
+        return header.kind == Kind::Send && header.bytes == 0 && header.offset == 0 &&
+               header.total != 0 && last;
     switch (header.kind) {
     case Kind::Hello:
         return header.bytes == sizeof(Hello);
@@ -41,6 +45,7 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
     case Kind::CmpSwap:
         return header.bytes == 16;
     case Kind::Grant:
+    case Kind::Lend:
         return header.bytes == sizeof(Grant);
     case Kind::Ack:
     case Kind::Nak:
@@ -48,6 +53,8 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
     case Kind::Ready:
     case Kind::NotReady:
     case Kind::Again:
+    case Kind::Mapped:
+    case Kind::Lacks:
         return header.bytes == 0;
     }
     return false;

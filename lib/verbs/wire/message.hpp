@@ -30,11 +30,15 @@ enum class Kind : std::uint8_t {
     NotReady,
     Again,
     Grant,
+    Lend,
+    Mapped,
+    Lacks,
 };
 
 namespace flag
 {
-constexpr std::uint8_t last = 1, solicited = 2, immediate = 4, ack = 8, invalidate = 16, ask = 32;
+constexpr std::uint8_t last = 1, solicited = 2, immediate = 4, ack = 8, invalidate = 16, ask = 32,
+                       lent = 64;
 } // namespace flag
 
 struct Header {
@@ -64,7 +68,8 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 24);
 
-/// Payload of Grant: memory of the peer that this host can map, and the region in its beginning.
+/// Payload of Grant and Lend: memory of the peer that this host can map, and the region in its
+/// beginning.
 struct Grant {
     std::uint64_t number;
     std::uint64_t address, length;
@@ -86,7 +91,7 @@ constexpr std::uint64_t word_of_ack(std::uint32_t to, std::uint32_t from, std::u
 }
 
 constexpr std::uint64_t hello_magic = 0x736272657662746e; // "ntbverbs"
-constexpr std::uint32_t wire_version = 4;
+constexpr std::uint32_t wire_version = 5;
 constexpr std::uint32_t qpn_mask = 0xffffff;
 constexpr std::uint32_t max_request = 0x80000000;
 

@@ -300,7 +300,7 @@ public:
     explicit DirectNode(const Daemon &daemon)
     {
         EXPECT_EQ(ntbv_node_open(daemon.config.socket.c_str(), nullptr, nullptr, &node), 0);
-        EXPECT_EQ(ntbv_node_be_direct(node), 0);
+        EXPECT_EQ(ntbv_node_be_direct(node, NTBV_DIRECT), 0);
         ntbv_engine *engine = ntbv_node_engine(node);
         EXPECT_EQ(ntbv_pd_create(engine, &pd), 0);
         EXPECT_EQ(ntbv_cq_create(engine, 64, nullptr, 0, &cq), 0);

@@ -82,6 +82,32 @@ TEST(Header, OnlyWritesAndReadsAskForMemory)
     EXPECT_FALSE(read(piece(Kind::Grant, 0, 24, 24), 24));
 }
 
+TEST(Header, DataThatAreLentAreOfAWholeSendAndElsewhere)
+{
+    for (const Kind kind : {Kind::Send, Kind::Write, Kind::Read, Kind::Data, Kind::Ack}) {
+        const Header header = {
+            .kind = kind, .flags = flag::last | flag::lent, .bytes = 0, .total = 5000};
+        EXPECT_EQ(read(header, 0), kind == Kind::Send);
+    }
+    const Header good = {
+        .kind = Kind::Send, .flags = flag::last | flag::lent, .bytes = 0, .total = max_request};
+    EXPECT_TRUE(read(good, 0));
+    const auto refuses = [&](auto change) {
+        Header header = good;
+        change(header);
+        EXPECT_FALSE(read(header, header.bytes));
+    };
+    refuses([](Header &header) { header.flags = flag::lent; });
+    refuses([](Header &header) { header.total = 0; });
+    refuses([](Header &header) { header.total = max_request + 1; });
+    refuses([](Header &header) { header.offset = 8; });
+    refuses([](Header &header) { header.bytes = header.total = 8; });
+    refuses([](Header &header) { header.flags |= flag::ask; });
+    refuses([](Header &header) { header.flags |= flag::invalidate | flag::immediate; });
+    EXPECT_TRUE(read(piece(Kind::Lend, 0, sizeof(Grant), sizeof(Grant)), sizeof(Grant)));
+    EXPECT_FALSE(read(piece(Kind::Lend, 0, 24, 24), 24));
+}
+
 TEST(Header, AKeyIsEndedBySendsWithoutImmediateDataOnly)
 {
     for (const Kind kind : {Kind::Send, Kind::Write, Kind::Data}) {
@@ -159,8 +185,8 @@ TEST(Header, OfALoneSendIsReadAlike)
 
 TEST(Header, OtherKindsHaveTheirOwnLengths)
 {
-    for (const Kind kind :
-         {Kind::Ack, Kind::Nak, Kind::Rnr, Kind::Ready, Kind::NotReady, Kind::Again, Kind::Read}) {
+    for (const Kind kind : {Kind::Ack, Kind::Nak, Kind::Rnr, Kind::Ready, Kind::NotReady,
+                            Kind::Again, Kind::Mapped, Kind::Lacks, Kind::Read}) {
         EXPECT_TRUE(read({.kind = kind}, 0));
         EXPECT_FALSE(read({.kind = kind, .bytes = 8, .total = 8}, 8));
     }

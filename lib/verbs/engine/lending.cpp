@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Long SENDs whose data the peer copies from where they lie, in one step: decision 072. A region is
+// lent to the peer of a queue pair that sends from it; once the peer has it mapped, a SEND says
+// where its data are, and has none.
+#include <atomic>
+#include <cstring>
+
+#include "engine/engine.hpp"
+
+namespace ntb::verbs
+{
+namespace
+{
+
+// From here on one copy is less than two; below, a message costs as much as its data.
+constexpr std::uint32_t least_bytes = 4096;
+
+} // namespace
+
+// ---- requester
+
+// Of the request that is next, of which nothing of this try was sent.
+// @retval Message  it goes as others do, which also finds what is wrong with it
+Engine::Lending Engine::lend(Pair &pair, Request &request)
+{
+    auto &send = pair.send;
+    if (pair.type != NTBV_RC || request.bytes < least_bytes || !is_send(request.opcode) ||
+        request.is_inline() || request.n_sge != 1)
+        return Lending::Message;
+    const ntbv_sge &piece = request.pieces()[0];
+    if (!keys_.find(piece.key, pair.pd->id, piece.address, piece.length, 0) ||
+        !keys_.at(piece.key).shared)
+        return Lending::Message;
+    Lent &lent = pair.lent[place_of_lent(piece.key)];
+    if (lent.key != piece.key)
+        return say_lent(pair, lent, piece.key) ? Lending::Message : Lending::Full;
+    if (lent.state != Lent::State::Mapped)
+        return Lending::Message;
+    Link &link = *pair.link;
+    std::byte *const message = link.port->reserve(sizeof(Header));
+    if (!message)
+        return Lending::Full;
+    if (send.next == send.high)
+        request.seq = send.next_seq;
+    Header header = {.kind = Kind::Send,
+                     .flags =
+                         static_cast<std::uint8_t>(flag::last | flag::lent | request.wire_flags()),
+                     .attempt = send.attempt,
+                     .to = pair.attr.dest_qpn,
+                     .from = pair.number,
+                     .seq = request.seq,
+                     .total = request.bytes,
+                     .value = request.imm,
+                     .key = piece.key,
+                     .address = piece.address};
+    give_ride(pair, header.flags, header.ack);
+    std::memcpy(message, &header, sizeof(header));
+    commit(link, sizeof(header));
+    if (send.next == send.high) {
+        first_sent(pair);
+        ++counts_[NTBV_COUNT_LENT];
+    }
+    started(pair);
+    return Lending::Sent;
+}
+
+// A peer that has not accepted anything yet may not listen. What it misses is not said again.
+// @retval false the port is full
+bool Engine::say_lent(Pair &pair, Lent &lent, std::uint32_t key)
+{
+    if (!pair.send.reaches_peer)
+        return true;
+    Link &link = *pair.link;
+    const Region &region = keys_.at(key);
+    const std::uint64_t number = find_grant(link, *region.shared, false);
+    if (number == 0 || number == Port::later)
+        return true;
+    constexpr std::uint32_t bytes = sizeof(Header) + sizeof(Grant);
+    std::byte *const message = link.port->reserve(bytes);
+    if (!message)
+        return false;
+    const Header header = {.kind = Kind::Lend,
+                           .flags = flag::last,
+                           .to = pair.attr.dest_qpn,
+                           .from = pair.number,
+                           .bytes = sizeof(Grant),
+                           .total = sizeof(Grant),
+                           .key = key};
+    const Grant grant = {number, region.iova, region.length, NTBV_REMOTE_READ, 0};
+    std::memcpy(message, &header, sizeof(header));
+    std::memcpy(message + sizeof(header), &grant, sizeof(grant));
+    commit(link, bytes);
+    lent = {key, Lent::State::Said};
+    return true;
+}
+
+void Engine::take_mapped(Pair &pair, const Header &header)
+{
+    Lent &lent = pair.lent[place_of_lent(header.key)];
+    if (header.key != 0 && lent.key == header.key && lent.state == Lent::State::Said)
+        lent.state = Lent::State::Mapped;
+}
+
+// The oldest request goes again, by a message this time. So a peer that says it of whatever it is
+// sent ends the queue pair.
+void Engine::take_lacks(Pair &pair, const Header &header)
+{
+    auto &send = pair.send;
+    if (header.attempt != send.attempt || pair.timer.linked() || !accept_until(pair, header.seq) ||
+        !is_of_oldest(pair, header.seq))
+        return;
+    const Request &request = send.queue[send.done];
+    const bool has_piece = is_send(request.opcode) && !request.is_inline() && request.n_sge == 1;
+    const std::uint32_t key = has_piece ? request.pieces()[0].key : 0;
+    Lent &lent = pair.lent[place_of_lent(key)];
+    if (key == 0 || lent.key != key || lent.state != Lent::State::Mapped)
+        return fail_oldest(pair, NTBV_BAD_RESP_ERR);
+    lent.state = Lent::State::Lacked;
+    go_back(pair);
+    has_work(pair);
+}
+
+// ---- responder
+
+// All of it is what the peer says, but for the size of the segment.
+void Engine::take_lend(Link &link, const Header &header, const std::byte *payload)
+{
+    Pair *const pair = find(header.to);
+    if (!pair || !pair->direct.data() || !receives(*pair) || pair->attr.dest_qpn != header.from ||
+        !pair->link || pair->link->address != link.address || header.key == 0)
+        return;
+    Direct &direct = pair->direct[max_directs + place_of_lent(header.key)];
+    if (direct.key == header.key && direct.state == Direct::State::Opening)
+        return;
+    forget(direct);
+    pair->receive.mapped &= ~(1U << place_of_lent(header.key));
+    Grant grant;
+    std::memcpy(&grant, payload, sizeof(grant));
+    // Own requests are to find places for what they ask for, however much is lent.
+    if (n_lent_ >= max_opened / 2 || grant.length == 0 ||
+        grant.address + grant.length < grant.address)
+        return;
+    Opened *const opened = open(link, grant.number);
+    if (!opened)
+        return;
+    ++opened->users;
+    ++n_lent_;
+    direct = {.key = header.key,
+              .state = Direct::State::Opening,
+              .asked = 0,
+              .rights = NTBV_REMOTE_READ,
+              .is_lent = true,
+              .address = grant.address,
+              .length = grant.length,
+              .memory = nullptr,
+              .opened = opened};
+    if (!opened->is_asked_for)
+        finish(*pair, direct);
+}
+
+// @retval false the port is full
+bool Engine::say_mapped(Pair &pair)
+{
+    auto &mapped = pair.receive.mapped;
+    for (std::uint32_t place = 0; mapped != 0; ++place) {
+        const std::uint32_t bit = 1U << place;
+        const Direct &direct = pair.direct[max_directs + place];
+        if ((mapped & bit) != 0 && direct.state == Direct::State::Open &&
+            !send_plain(*pair.link, {.kind = Kind::Mapped,
+                                     .to = pair.attr.dest_qpn,
+                                     .from = pair.number,
+                                     .key = direct.key}))
+            return false;
+        mapped &= ~bit;
+    }
+    return true;
+}
+
+// The expected request, of which nothing but this comes.
+void Engine::take_lent(Pair &pair, const Header &header)
+{
+    auto &receive = pair.receive;
+    if (pair.type != NTBV_RC || receive.active)
+        return refuse(pair, NTBV_REM_INV_REQ_ERR, NTBV_EVENT_QP_REQ_ERR);
+    if (!pair.direct.data())
+        return lack(pair, header);
+    Direct &direct = pair.direct[max_directs + place_of_lent(header.key)];
+    const std::byte *const there =
+        direct.find(header.key, header.address, header.total, NTBV_REMOTE_READ);
+    if (!there)
+        return lack(pair, header);
+    if (!begin(pair, header))
+        return;
+    receive.active = false;
+    if (!scatter(pair, receive.receive.sge, receive.receive.n_sge, 0, header.total, there))
+        return refuse_receive(pair, NTBV_LOC_PROT_ERR, NTBV_REM_OP_ERR);
+    // Behind the copy, as in transfer(): one of a region that has gone is of no use.
+    std::atomic_signal_fence(std::memory_order_acquire);
+    if (registered_word(*direct.opened->segment).load(std::memory_order_acquire) == 0) {
+        forget(direct);
+        return lack(pair, header);
+    }
+    end(pair, header);
+}
+
+// It keeps the receive that it has taken, and comes again by a message, as do those behind it.
+void Engine::lack(Pair &pair, const Header &header)
+{
+    auto &receive = pair.receive;
+    receive.owes_lack = receive.must_wait = true;
+    receive.rnr_attempt = header.attempt;
+    has_work(pair);
+}
+
+} // namespace ntb::verbs
