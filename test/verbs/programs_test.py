@@ -292,6 +292,13 @@ def direct(lab, carrier, library, _other_abi):
     expect(without_message(said) == 0 and "has no right for peers" in said, said)
     words = ("rping", "-C", 100, "-S", 64, "-V", "-a", SERVER, "-p", free_port())
     hosts.managed((*words, "-s"), (*words, "-c"))
+    # Data that are lent; the other end only maps them.
+    hosts.options = {"a": ("--direct-sends", "-v"), "b": ("--direct-sends", "-v")}
+    for words, most in ((("ib_send_bw", "-s", 65536, "-n", 10000), 10000), (("ib_send_bw", "-s", 4096, "-n", 20000, "-q", 2), 40000),
+                        (("ib_send_bw", "-s", 1048576, "-n", 500, "-b"), 500)):
+        said = hosts.measure(*words)
+        found = re.search(r"(\d+) sends without data in theirs", said)
+        expect(found and int(found[1]) >= most // 2, said)
     # One end alone.
     for other in "ab":
         hosts.options = {"a": (), "b": ()}

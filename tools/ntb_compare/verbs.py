@@ -249,5 +249,5 @@ class Client(peers.Peer):
 CLIENT = Client("client", "ntbmsg, client library", "peer_client")
 SEND, WRITE, READ = (Perftest(operation) for operation in ("send", "write", "read"))
 UCX_PUT = next(peer for peer in peers.OTHERS if peer.name == "ucx-put")
-DIRECT = tuple(Perftest(operation, "--direct") for operation in ("write", "read"))
+DIRECT = (*(Perftest(operation, "--direct") for operation in ("write", "read")), Perftest("send", "--direct-sends"))
 KNOWN = (peers.LIMIT, CLIENT, peers.WRITE, SEND, WRITE, READ, *DIRECT, UCX_PUT, UcxPerftest())

@@ -21,8 +21,9 @@ constexpr const char *help =
     "ntb-verbs: starts a program that finds a verbs device whose peers are reached over the "
     "bridge\n"
     "\n"
-    "  ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] [--direct] PROGRAM "
-    "[ARGUMENT...]\n"
+    "  ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] "
+    "[--direct | --direct-sends]\n"
+    "            PROGRAM [ARGUMENT...]\n"
     "\n"
     "  --link NAME     the device's name, and its daemon's: /run/ntbmsg/NAME.sock (default: ntb0)\n"
     "  --socket PATH   of the node daemon, if it is elsewhere\n"
@@ -32,6 +33,11 @@ constexpr const char *help =
     "well: a peer can read and\n"
     "                  write all of them until they are deregistered. The manual has what else "
     "differs\n"
+    "  --direct-sends  the same, and let a peer copy the data of long SENDs from where they lie: "
+    "it "
+    "can read all of a\n"
+    "                  region from which something was sent to it, also one without rights for "
+    "peers\n"
     "  --library FILE  another libntbverbs.so than the installed one\n"
     "  -v, --verbose   say what is done, and at the end what became of direct memory\n"
     "  --help, --version\n"
@@ -47,6 +53,7 @@ constexpr std::size_t longest_name = 32;
 struct Options {
     bool verbose = false;
     bool direct = false;
+    bool direct_sends = false;
     std::string link = "ntb0";
     std::string socket;
     std::string hosts; // empty: none
@@ -82,8 +89,9 @@ std::string refusal(const Options &options, const ntb::Program &program)
     const std::string unread = options.hosts.empty() ? "" : map_error(options.hosts);
     if (!unread.empty())
         return unread;
-    if (options.direct && !ntb::verbs::can_exchange())
-        return "--direct: the kernel has no userfaultfd with minor faults for this user (Linux "
+    if ((options.direct || options.direct_sends) && !ntb::verbs::can_exchange())
+        return std::string(options.direct_sends ? "--direct-sends" : "--direct") +
+               ": the kernel has no userfaultfd with minor faults for this user (Linux "
                "5.14)";
     void *library = nullptr;
     const std::string wrong = ntb::verbs::shim::check_libibverbs(library);
@@ -113,6 +121,7 @@ void set_environment(const Options &options)
             unsetenv(name);
     };
     set_switch("NTB_VERBS_DIRECT", options.direct);
+    set_switch("NTB_VERBS_DIRECT_SENDS", options.direct_sends);
     set_switch("NTB_VERBS_VERBOSE", options.verbose);
 }
 
@@ -145,15 +154,12 @@ int start(Options options, char **words)
 
 int main(int argc, char **argv)
 {
-    const option names[] = {{"verbose", no_argument, nullptr, 'v'},
-                            {"link", required_argument, nullptr, 'n'},
-                            {"socket", required_argument, nullptr, 's'},
-                            {"hosts", required_argument, nullptr, 'H'},
-                            {"library", required_argument, nullptr, 'l'},
-                            {"direct", no_argument, nullptr, 'd'},
-                            {"help", no_argument, nullptr, 'h'},
-                            {"version", no_argument, nullptr, 'V'},
-                            {}};
+    const option names[] = {
+        {"verbose", no_argument, nullptr, 'v'},       {"link", required_argument, nullptr, 'n'},
+        {"socket", required_argument, nullptr, 's'},  {"hosts", required_argument, nullptr, 'H'},
+        {"library", required_argument, nullptr, 'l'}, {"direct", no_argument, nullptr, 'd'},
+        {"direct-sends", no_argument, nullptr, 'D'},  {"help", no_argument, nullptr, 'h'},
+        {"version", no_argument, nullptr, 'V'},       {}};
     Options options;
     options.library = ntb::beside_this_program(NTB_VERBS_LIBRARY);
     // The first word that is no option is the program: what follows is its own.
@@ -177,6 +183,9 @@ int main(int argc, char **argv)
         case 'd':
             options.direct = true;
             break;
+        case 'D':
+            options.direct_sends = true;
+            break;
         case 'h':
         case 'V':
             fputs(found == 'h' ? help : "ntb-verbs " NTB_VERBS_VERSION "\n", stdout);
@@ -187,6 +196,6 @@ int main(int argc, char **argv)
     }
     if (optind == argc)
         return fail(2, "expected: ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] "
-                       "[--direct] PROGRAM [ARGUMENT...]");
+                       "[--direct | --direct-sends] PROGRAM [ARGUMENT...]");
     return start(options, argv + optind);
 }
