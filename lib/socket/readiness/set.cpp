@@ -546,9 +546,8 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
     native_last_.store(found.native, std::memory_order_relaxed);
     heard(true);
     const int all = found.kept + collect(events + found.kept, most - found.kept, Link::none, call);
-    // Signals that the caller's mask lets in come in the kernel's wait alone.
-    if (is_native && all == 0 && found.woken && mask == nullptr) [[unlikely]]
-        step_aside(empty, deadline);
+    if (is_native && all == 0 && found.woken) [[unlikely]]
+        step_aside(empty, deadline, mask);
     return all;
 }
 

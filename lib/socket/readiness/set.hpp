@@ -210,7 +210,7 @@ private:
     int control_native_locked(int op, int fd, Source *source, epoll_event *event, bool *is_late);
     std::uint32_t begin_native_sleep();
     void end_native_sleep(std::uint32_t lates);
-    static void step_aside(std::uint32_t &empty, const Deadline &deadline);
+    static void step_aside(std::uint32_t &empty, const Deadline &deadline, const sigset_t *mask);
     static bool begin_shared_sleep(Sharing &sharing);
     static void end_shared_sleep(Sharing &sharing);
     void end_sharing();

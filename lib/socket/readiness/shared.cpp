@@ -247,11 +247,12 @@ void Set::end_native_sleep(std::uint32_t lates)
 
 /// The kernel wakes who sleeps since last: a thread that was woken for another one, of which it
 /// knows nothing, would be woken each time.
-void Set::step_aside(std::uint32_t &empty, const Deadline &deadline)
+/// @param mask  the caller's, or NULL: it wants signals that only the kernel's wait lets in
+void Set::step_aside(std::uint32_t &empty, const Deadline &deadline, const sigset_t *mask)
 {
     timespec room;
-    const timespec *time = deadline.sooner(std::uint64_t{1000000} << empty).left(room);
-    kernel::call(SYS_nanosleep, time, nullptr);
+    deadline.sooner(std::uint64_t{1000000} << empty).set(room);
+    kernel::call(SYS_ppoll, nullptr, 0, &room, mask, 8);
     empty += empty < longest_aside ? 1 : 0;
 }
 

@@ -948,7 +948,8 @@ static void case_forked_set_memory(void)
 }
 
 // Two processes sleep in the set, the one that knows nothing of a new member since later.
-static void case_forked_set_two_sleep(void)
+// @param mask  that one's, or NULL
+static void sleep_in_two(const sigset_t *mask)
 {
     int others[2], pipes[2];
     char byte = 0;
@@ -966,7 +967,7 @@ static void case_forked_set_two_sleep(void)
         MUST(epoll_wait(set, &event, 1, 50));
         MUST(write(pipes[1], "x", 1));
         for (int i = 0; i < 2000; i++) // and leaves it to its parent
-            if (epoll_wait(set, &event, 1, -1) > 0)
+            if (epoll_pwait(set, &event, 1, -1, mask) > 0)
                 pause_for(1);
         _exit(0);
     }
@@ -979,6 +980,18 @@ static void case_forked_set_two_sleep(void)
     MUST(waitpid(child, NULL, 0));
     hear(others[1]);
     await_child(first);
+    MUST(close(set));
+    end_pair(ends);
+    end_pair(others);
+    end_pair(pipes);
+}
+
+static void case_forked_set_two_sleep(void)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sleep_in_two(NULL);
+    sleep_in_two(&mask);
 }
 
 // A process whose first member by ring comes when another one has used the set has no thread that
