@@ -389,14 +389,10 @@ Link *Set::absorb_one(std::uint64_t tag, std::uint32_t events)
     }
     if (kind == Wake)
         return nullptr;
-    const auto index =
-        static_cast<std::uint32_t>(tag >> (kind_bits + generation_bits)) & ((1u << index_bits) - 1);
-    if (index >= links_.made())
+    Link *const found = link_with_source(place_of(tag));
+    if (found == nullptr)
         return nullptr;
-    Link &link = *links_.at(index);
-    const auto generation = static_cast<std::uint16_t>(tag >> kind_bits);
-    if (!link.used || link.generation != generation || link.source == nullptr)
-        return nullptr;
+    Link &link = *found;
     if (kind == Shadow)
         link.source->kernel_said(events);
     for (std::uint32_t i = 0; shared_bells_ > 0 && i < links_.made(); i++) {

@@ -125,6 +125,26 @@ private:
     enum Kind : unsigned { Shadow, Bell, Wake, Attended };
     /// Whether an entry with these data is one of ours.
     bool is_ours(std::uint64_t data) const { return (data & secret_bits) == secret_; }
+    /// What an entry of ours names.
+    struct Place {
+        std::uint32_t index;
+        std::uint16_t generation;
+    };
+    static Place place_of(std::uint64_t tag)
+    {
+        return {static_cast<std::uint32_t>(tag >> (kind_bits + generation_bits)) &
+                    ((1u << index_bits) - 1),
+                static_cast<std::uint16_t>(tag >> kind_bits)};
+    }
+    /// The link of such an entry. @return NULL: it stands for nothing here
+    Link *link_with_source(Place place)
+    {
+        if (place.index >= links_.made())
+            return nullptr;
+        Link *link = links_.at(place.index);
+        const bool is_it = link->used && link->generation == place.generation;
+        return is_it && link->source != nullptr ? link : nullptr;
+    }
 
     Set() = default;
     ~Set() = default;
@@ -198,7 +218,8 @@ private:
     bool is_given(const Link &link);
     std::uint32_t evaluate_as_given(Link &link, Arrivals &arrivals);
     class Given;
-    void list_members();
+    void take_entry(int fd, Link *link, std::uint64_t data);
+    void list_members(bool hears = false);
     void forget_list() { listed_by_ = calls_.load(std::memory_order_relaxed) - 1; }
     bool is_used_by_others() const;
     bool is_member(int fd, bool unknown);

@@ -203,12 +203,38 @@ void Set::hear()
             continue;
         take(link, word.events, word.data, word.off, word.removed);
     }
-    list_members();
+    list_members(true);
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link &link = *links_.at(i);
         if (link.used && link.source != nullptr && !link.orphan && (link.removed || !link.listed))
             release(link);
     }
+}
+
+/// A kernel's entry with these data that another process has made of a member which goes by the
+/// kernel here: it stands for nothing in this process, and that one may make no call any more.
+/// @param link  of the number, or NULL
+void Set::take_entry(int fd, Link *link, std::uint64_t data)
+{
+    const Sharing *sharing = sharing_;
+    Said::Word word;
+    const Place place = place_of(data);
+    if (!is_ours(data) || !is_of(data, Shadow) || sharing == nullptr ||
+        link_with_source(place) != nullptr ||
+        !sharing->said.find(place.index, place.generation, word))
+        return;
+    if (word.removed) {
+        kernel_control(EPOLL_CTL_DEL, fd, 0, 0);
+        if (link != nullptr)
+            release(*link);
+        return;
+    }
+    if (link == nullptr && (link = links_.make(fd)) == nullptr)
+        return;
+    link->events = word.events;
+    link->data = word.data;
+    link->off = word.off;
+    give_entry(*link);
 }
 
 /// Those that sleep in it know nothing yet of its use by others, or of a ring. Not while this
@@ -310,14 +336,19 @@ void Set::leave_rings()
 class Set::Given : public Entries
 {
 public:
-    explicit Given(Set &set) : set_(set) {}
+    /// @param hears  as hear() does: also of those that another process has made
+    Given(Set &set, bool hears) : set_(set), hears_(hears) {}
     bool wants(int fd) override
     {
         link_ = set_.links_.find(fd);
-        return link_ != nullptr;
+        return link_ != nullptr || hears_;
     }
-    void take(int /*fd*/, const KernelEntry *entry) override
+    void take(int fd, const KernelEntry *entry) override
     {
+        if (hears_ && entry != nullptr && (link_ == nullptr || link_->source == nullptr))
+            set_.take_entry(fd, link_, entry->data);
+        if (link_ == nullptr)
+            return;
         link_->given = entry != nullptr && !link_->listed && !set_.is_ours(entry->data);
         link_->listed = true;
         if (entry == nullptr || link_->source == nullptr)
@@ -330,15 +361,17 @@ public:
 
 private:
     Set &set_;
+    const bool hears_;
     Link *link_ = nullptr;
 };
 
 /// Once for all of them, as each look takes as long as there are members.
-void Set::list_members()
+/// @param hears  as Given has it
+void Set::list_members(bool hears)
 {
     for (std::uint32_t i = 0; i < links_.made(); i++)
         links_.at(i)->listed = links_.at(i)->given = false;
-    Given given(*this);
+    Given given(*this, hears);
     const bool is_read = list_entries(epoll_, given);
     for (std::uint32_t i = 0; i < links_.made() && !is_read; i++)
         links_.at(i)->listed = true;

@@ -762,15 +762,34 @@ static void case_forked_set_added_unread_first(void)
 
 // ---- what one process says, and another one shows
 
-enum last_word { taken_out, changed, reported, last_words };
+enum last_word { taken_out, changed, reported, added, last_words };
+
+// Another process has used the set, in which its member went back to TCP, and is gone.
+static void share_before(void)
+{
+    int others[2];
+    struct epoll_event event;
+    const pid_t child = begin_child_that_waits();
+    exchange(ends, 1);
+    MUST(epoll_wait(set, &event, 1, 50)); // all rings are over
+    await_child(child);
+    connect_pair(others);
+    add(set, others[1], 9);
+}
 
 // Says its word of a member behind the fork, and makes no call of the set any more.
-static void say_last(enum last_word word, int ends_first)
+static void say_last(enum last_word word, int ends_first, int was_shared)
 {
     int start[2];
     char byte = 0;
     const pid_t parent = getpid();
     begin();
+    if (was_shared)
+        share_before();
+    if (word == added) {
+        MUST(close(set));
+        set = make_set();
+    }
     MUST(pipe(start));
     if (word == reported)
         change("one-shot", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLONESHOT, 7);
@@ -780,9 +799,11 @@ static void say_last(enum last_word word, int ends_first)
         while (ends_first && kill(parent, 0) == 0)
             pause_for(1);
         MUST(send(ends[0], "x", 1, 0));
-        wait_all("child", word == changed ? 2000 : 50);
+        wait_all("child", word == changed || word == added ? 2000 : 50);
         _exit(0);
     }
+    if (word == added)
+        add(set, ends[1], 7);
     if (word == taken_out)
         see("delete", epoll_ctl(set, EPOLL_CTL_DEL, ends[1], NULL));
     if (word == changed)
@@ -799,14 +820,17 @@ static void say_last(enum last_word word, int ends_first)
 
 static void case_forked_set_last_word(void)
 {
-    for (int i = 0; i < 2 * last_words; i++) {
+    for (int i = 0; i < 4 * last_words; i++) {
+        // What comes by the ring of a new member is the parent's to show.
+        if (i / 4 == added && i / 2 % 2 == 0)
+            continue;
         int end[2];
         char byte = 0;
         MUST(pipe(end));
         const pid_t parent = begin_child();
         if (parent == 0) {
             close(end[0]);
-            say_last((enum last_word)(i / 2), i % 2);
+            say_last((enum last_word)(i / 4), i % 2, i / 2 % 2);
         }
         MUST(close(end[1]));
         MUST(waitpid(parent, NULL, 0));
