@@ -227,7 +227,10 @@ void Set::look_after_doubts()
     doubts_until_ns_.store(0, std::memory_order_relaxed);
     if (native_) {
         forget_list();
-        return leave_rings();
+        leave_rings();
+        if (has_unshown())
+            list_members();
+        return;
     }
     for (std::uint32_t i = 0; i < links_.made(); i++)
         if (Link &link = *links_.at(i); is_in_doubt(link)) {

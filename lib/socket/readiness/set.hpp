@@ -216,6 +216,7 @@ private:
     void hear();
     void take(Link &link, std::uint32_t events, std::uint64_t data, bool off, bool removed);
     bool is_given(const Link &link);
+    bool has_unshown();
     std::uint32_t evaluate_as_given(Link &link, Arrivals &arrivals);
     class Given;
     void take_entry(int fd, Link *link, std::uint64_t data);

@@ -386,6 +386,20 @@ bool Set::is_given(const Link &link)
     return link.given;
 }
 
+/// Whether bytes are unread that the program is not shown by what is known of their member, which
+/// another process may have changed.
+bool Set::has_unshown()
+{
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link &link = *links_.at(i);
+        if (link.used && link.source != nullptr && !link.orphan && !link.removed &&
+            (link.off || (link.events & EPOLLIN) == 0) &&
+            (link.source->look(EPOLLIN) & EPOLLIN) != 0)
+            return true;
+    }
+    return false;
+}
+
 /// evaluate() of a member whose ring is not over yet, by what another process may have said of it.
 std::uint32_t Set::evaluate_as_given(Link &link, Arrivals &arrivals)
 {

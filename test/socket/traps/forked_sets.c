@@ -611,29 +611,34 @@ static void case_forked_set_changed_unread(void)
     wait_and_hear("after");
 }
 
+enum later { deleted, changed_data, armed_again };
+
 // Also where its parent has seen before that the child uses the set.
-static void change_later(int deletes)
+static void change_later(enum later how)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 12};
+    const uint32_t one_shot = how == armed_again ? EPOLLONESHOT : 0;
+    struct epoll_event event = {.events = EPOLLIN | one_shot, .data.u64 = 12};
     int start[2], used[2];
     char byte = 0;
     begin();
+    if (how == armed_again)
+        MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
     say(ends[0], "unread");
     MUST(pipe(start));
     MUST(pipe(used));
     const pid_t child = begin_child();
     if (child == 0) {
-        MUST(epoll_wait(set, (struct epoll_event[1]){{0}}, 1, 0));
+        MUST(epoll_wait(set, (struct epoll_event[1]){{0}}, 1, how == armed_again ? 1000 : 0));
         MUST(write(used[1], "x", 1));
         MUST(read(start[0], &byte, 1));
-        MUST(epoll_ctl(set, deletes ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, ends[1], &event));
+        MUST(epoll_ctl(set, how == deleted ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, ends[1], &event));
         _exit(0);
     }
     MUST(read(used[0], &byte, 1));
-    wait_all("before", 1000);
+    wait_all("before", how == armed_again ? 20 : 1000);
     MUST(write(start[1], "x", 1));
     await_child(child);
-    wait_all("changed", deletes ? 20 : 1000);
+    wait_all("changed", how == deleted ? 20 : 1000);
     hear(ends[1]);
     MUST(close(set));
     end_pair(ends);
@@ -643,8 +648,9 @@ static void change_later(int deletes)
 
 static void case_forked_set_changed_later(void)
 {
-    change_later(0);
-    change_later(1);
+    change_later(changed_data);
+    change_later(deleted);
+    change_later(armed_again);
 }
 
 // Calls of read() of this process.
