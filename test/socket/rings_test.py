@@ -125,7 +125,8 @@ for pair in pairs:
 
 
 def users(bench):
-    """Two users on one host: the quota of one does not touch the other, and neither sees nor ends what the other has."""
+    """Two users on one host: the quota of one does not touch the other, and neither sees nor ends what the other has. What
+    the daemon has said of a program's connections is shown while all of them last."""
     if os.geteuid() != 0:
         print("needs root")
         sys.exit(SKIPPED)
@@ -141,6 +142,11 @@ def users(bench):
         expect(done.returncode == 0, done)
         return [line.split() for line in done.stdout.splitlines()[1:]]
 
+    def matched(program):
+        shown = bench.run(ntb_ss, "--programs", under=False).stdout
+        found = re.search(rf"^ *{program.child.pid} +(\d+) ", shown, re.MULTILINE)
+        return int(found[1]) if found else 0
+
     for _ in range(20):
         with contextlib.ExitStack() as stack:
             programs = {user: stack.enter_context(bench.talk(f"{user}", *as_user(user), *bench.prefix, "/usr/bin/python3", "-c",
@@ -150,6 +156,7 @@ def users(bench):
             expect(rings[few] <= 2, f"{rings} {bench.said(str(few))}")
             rows = {user: listed(user) for user in programs}
             expect(all(row[4] == str(user) for user, found in rows.items() for row in found), rows)
+            expect(all(matched(program) >= 2 * rings[user] for user, program in programs.items()), rings)
             if rings[many] > 2:
                 expect(len(rows[many]) >= 2 * rings[many], f"{rings} {rows}")
                 refused = bench.run(*as_user(few), ntb_ss, bench.folder / "ntbd.sock", "--revoke", rows[many][0][0], under=False)

@@ -25,16 +25,19 @@ constexpr int leave_looks = 1000;
 
 Body *bodies;
 
-// One answer of the daemon may bring the bells of several connections.
-void hide_bells()
+// One answer of the daemon may bring the bells of several connections. What it says of them is
+// shown to who looks at the program while they last.
+void take_answers()
 {
     static std::atomic<std::uint64_t> seen = 0;
     const Attachment *at = attachment();
     if (at == nullptr)
         return;
-    const std::uint64_t matched = at->figures().matched;
-    if (seen.exchange(matched) == matched)
+    const Attachment::Figures figures = at->figures();
+    const std::uint64_t answers = figures.matched + figures.unmatched + figures.refused;
+    if (seen.exchange(answers) == answers)
         return;
+    take_figures();
     for_each_body([](const Body &body) {
         if (const int bell = body.upgraded() ? body.bell() : -1; bell >= 0)
             state.table.hide(bell);
@@ -70,7 +73,7 @@ public:
         if (Attachment *at = attachment(); at != nullptr)
             at->process();
         hide_control(); // which it may have closed
-        hide_bells();
+        take_answers();
     }
 };
 } // namespace
@@ -154,7 +157,7 @@ void Body::forget(int fd)
 
 void Body::announce_slowly(int fd)
 {
-    hide_bells();
+    take_answers();
     if (!upgraded() || announced_.exchange(true))
         return;
     const bool is_known = upgrade_in_sets(object_, fd, this);
