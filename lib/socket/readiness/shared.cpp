@@ -7,6 +7,7 @@
 
 #include "kernel/memory.hpp"
 #include "kernel/system.hpp"
+#include "readiness/event_masks.hpp"
 #include "readiness/kernel_set.hpp"
 #include "readiness/said.hpp"
 #include "record/record.hpp"
@@ -202,6 +203,7 @@ void Set::hear()
             !sharing->said.find(i, link.generation, word))
             continue;
         take(link, word.events, word.data, word.off, word.removed);
+        link.fresh = true; // who said it may not have shown what is there
     }
     list_members(true);
     for (std::uint32_t i = 0; i < links_.made(); i++) {
@@ -356,10 +358,18 @@ public:
         if (entry->data == (set_.secret_ | Wake)) // one-shot, and another process has shown it
             set_.take(*link_, link_->events, link_->data, true, link_->removed);
         else if (link_->given)
-            set_.take(*link_, entry->events, entry->data, entry->is_off(), false);
+            take_changes(*entry);
     }
 
 private:
+    /// One that another process has changed is new to who waits for edges.
+    void take_changes(const KernelEntry &entry)
+    {
+        link_->fresh |= (entry.events | always) != (link_->events | always) ||
+                        entry.data != link_->data || (link_->off && !entry.is_off());
+        set_.take(*link_, entry.events, entry.data, entry.is_off(), false);
+    }
+
     Set &set_;
     const bool hears_;
     Link *link_ = nullptr;
@@ -393,7 +403,7 @@ bool Set::has_unshown()
     for (std::uint32_t i = 0; i < links_.made(); i++) {
         Link &link = *links_.at(i);
         if (link.used && link.source != nullptr && !link.orphan && !link.removed &&
-            (link.off || (link.events & EPOLLIN) == 0) &&
+            (link.off || (link.events & (EPOLLIN | EPOLLET)) != EPOLLIN) &&
             (link.source->look(EPOLLIN) & EPOLLIN) != 0)
             return true;
     }

@@ -611,6 +611,12 @@ static void case_forked_set_changed_unread(void)
     wait_and_hear("after");
 }
 
+static void change(const char *what, int op, int fd, uint32_t events, uint64_t data)
+{
+    struct epoll_event event = {.events = events, .data.u64 = data};
+    see(what, epoll_ctl(set, op, fd, &event));
+}
+
 enum later { deleted, changed_data, armed_again };
 
 // Also where its parent has seen before that the child uses the set.
@@ -651,6 +657,54 @@ static void case_forked_set_changed_later(void)
     change_later(changed_data);
     change_later(deleted);
     change_later(armed_again);
+}
+
+// An edge triggered member, whose unread bytes were shown before, is shown once more where one
+// process changes it, also to the other one.
+static void change_edges(int child_changes)
+{
+    int start[2], used[2];
+    char byte = 0;
+    struct epoll_event event;
+    begin();
+    change("edges", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLET, 7);
+    say(ends[0], "unread");
+    wait_all("unread", 1000);
+    MUST(pipe(start));
+    MUST(pipe(used));
+    const pid_t child = begin_child();
+    if (child == 0) {
+        if (child_changes)
+            MUST(epoll_wait(set, &event, 1, 0));
+        MUST(write(used[1], "x", 1));
+        MUST(read(start[0], &byte, 1));
+        if (child_changes)
+            change("changed", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLET, 8);
+        else
+            wait_all("child", 1000);
+        _exit(0);
+    }
+    MUST(read(used[0], &byte, 1));
+    if (child_changes)
+        while (epoll_wait(set, &event, 1, 900) > 0) // it may be shown when its ring goes
+            continue;
+    else
+        change("changed", EPOLL_CTL_MOD, ends[1], EPOLLIN | EPOLLET, 8);
+    MUST(write(start[1], "x", 1));
+    await_child(child);
+    if (child_changes)
+        wait_all("parent", 1000);
+    hear(ends[1]);
+    MUST(close(set));
+    end_pair(ends);
+    end_pair(start);
+    end_pair(used);
+}
+
+static void case_forked_set_edges(void)
+{
+    change_edges(0);
+    change_edges(1);
 }
 
 // Calls of read() of this process.
@@ -696,12 +750,6 @@ static void case_forked_set_many(void)
     say(pairs[many - 1][0], "x");
     see("wait", epoll_wait(set, &event, 1, 1000));
     printf("data %d\n", (int)event.data.u64);
-}
-
-static void change(const char *what, int op, int fd, uint32_t events, uint64_t data)
-{
-    struct epoll_event event = {.events = events, .data.u64 = data};
-    see(what, epoll_ctl(set, op, fd, &event));
 }
 
 static void change_in_time(const char *what, int op, int fd, uint32_t events, uint64_t data)
@@ -1160,6 +1208,7 @@ const struct trap forked_sets_traps[] = {
     {"forked_set_unread", case_forked_set_unread},
     {"forked_set_changed_unread", case_forked_set_changed_unread},
     {"forked_set_changed_later", case_forked_set_changed_later},
+    {"forked_set_edges", case_forked_set_edges},
     {"forked_set_many", case_forked_set_many},
     {"forked_set_added_unread", case_forked_set_added_unread},
     {"forked_set_added_unread_first", case_forked_set_added_unread_first},
