@@ -12,6 +12,7 @@
 
 #include <valgrind/callgrind.h>
 
+#include "counted_engine.hpp"
 #include "counted_pair.hpp"
 #include "kernel/kernels.hpp"
 #include "output.hpp"
@@ -223,6 +224,36 @@ void run_writes(const gate::Pair &pair, const char *name, bool posts)
     finish(name, rounds, posts ? rounds * most : rounds);
 }
 
+/// The calls that a copy by a DMA channel takes.
+enum class Copying { prepare, start, collect };
+
+/// Bursts of copies by a DMA channel: the driver prepares and collects them, the twin's engine
+/// carries them out inside the call that starts them. Short ones, as for longer ones the engine
+/// chooses its stores by time.
+void run_copies(const gate::Engine &engine, const char *name, uint32_t bytes, Copying counted)
+{
+    CALLGRIND_ZERO_STATS;
+    for (unsigned i = 0; i < warm_up + rounds; ++i) {
+        const auto counts = [&](Copying call) { return i >= warm_up && call == counted; };
+        const int given =
+            collect(counts(Copying::prepare), [&] { return engine.copy(most, bytes); });
+        const int started = collect(counts(Copying::start), [&] { return engine.submit(); });
+        const int got = collect(counts(Copying::collect), [&] { return engine.completed(most); });
+        if (given != most || started != 0 || got != most)
+            fail("not all was copied", got);
+    }
+    finish(name, rounds, rounds * most);
+}
+
+void run_all_copies()
+{
+    const gate::Engine engine;
+    run_copies(engine, "dma.copy.64x32", 64, Copying::prepare);
+    run_copies(engine, "dma.submit.64x32", 64, Copying::start);
+    run_copies(engine, "dma.submit.256x32", 256, Copying::start);
+    run_copies(engine, "dma.completed.64x32", 64, Copying::collect);
+}
+
 /// What the benchmark does to a payload, a "message" of it a line: an instruction set for which the
 /// compiler builds lines in memory makes that the limit of every figure.
 void run_payload()
@@ -285,7 +316,8 @@ int start_eal()
                                 "--vdev=raw_plx_ntb0,cable=mem:gate,cache_hint=none,stores=plain,"
                                 "heartbeat_ms=30000,lost_ms=60000",
                                 "--vdev=raw_plx_ntb1,cable=mem:gate,cache_hint=none,stores=plain,"
-                                "heartbeat_ms=30000,lost_ms=60000"};
+                                "heartbeat_ms=30000,lost_ms=60000",
+                                "--vdev=raw_plx_ntb2,cable=mem:gate-dma,dmadev=1"};
     constexpr int count = sizeof(words) / sizeof(words[0]);
     char *arguments[count + 1] = {};
     for (int i = 0; i < count; ++i)
@@ -322,6 +354,7 @@ int main(int argc, char **argv)
         run_writes(pair, "post.64x32", true);
         run_writes(pair, "cq.poll", false);
     }
+    run_all_copies();
     run_payload();
     rte_eal_cleanup();
     return EXIT_SUCCESS;
