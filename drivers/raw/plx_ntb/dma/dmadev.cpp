@@ -306,16 +306,14 @@ int Dmadev::submit(void *dev, uint16_t)
 uint16_t Dmadev::completed(void *dev, uint16_t, uint16_t most, uint16_t *last, bool *has_error)
 {
     auto *d = static_cast<Dmadev *>(dev);
-    uint16_t n = 0;
+    uint32_t n = d->queue_.collect_good(most);
     DmaOutcome outcome = DmaOutcome::pending;
-    while (n < most && (outcome = d->queue_.outcome()) == DmaOutcome::ok) {
-        d->queue_.collect();
-        ++n;
-    }
-    *has_error = n < most && outcome != DmaOutcome::ok && outcome != DmaOutcome::pending;
+    while (n < most && (outcome = d->queue_.outcome()) == DmaOutcome::ok)
+        n += d->queue_.collect_good(most - n);
+    *has_error = n < most && outcome != DmaOutcome::pending;
     *last = static_cast<uint16_t>(d->queue_.collected() - 1);
     d->completed_.add(n);
-    return n;
+    return static_cast<uint16_t>(n);
 }
 
 uint16_t Dmadev::completed_status(void *dev, uint16_t, uint16_t most, uint16_t *last,

@@ -59,22 +59,6 @@ bool DmaQueue::valid(uint64_t index) const
     return (__atomic_load_n(control_of(index), __ATOMIC_ACQUIRE) & hw::dma_valid) != 0;
 }
 
-void DmaQueue::copy(uint64_t src, uint64_t dst, uint32_t bytes, bool fence)
-{
-    if (fence && held_from_ == none && finished_ != given_)
-        held_from_ = given_;
-    DmaDescriptor &descriptor = ring_[given_ & (slots_ - 1)];
-    slot_[given_ & (slots_ - 1)] = {bytes, fence};
-    descriptor.words[DmaDescriptor::high] =
-        static_cast<uint32_t>(src >> 32 << 16) | static_cast<uint32_t>(dst >> 32);
-    descriptor.words[DmaDescriptor::dst_low] = static_cast<uint32_t>(dst);
-    descriptor.words[DmaDescriptor::src_low] = static_cast<uint32_t>(src);
-    // Release: an engine that reads VALID reads the rest of the descriptor and the source data.
-    if (held_from_ == none)
-        __atomic_store_n(control_of(given_), bytes | hw::dma_valid, __ATOMIC_RELEASE);
-    ++given_;
-}
-
 /// Starts the engine for the valid descriptors below @p end.
 void DmaQueue::publish(uint64_t end)
 {
@@ -136,13 +120,12 @@ DmaOutcome DmaQueue::outcome()
         poll();
     if (index >= finished_)
         return gave_up ? lost(index) : DmaOutcome::pending;
+    if (ended_well(index))
+        return DmaOutcome::ok;
     const uint32_t word = __atomic_load_n(control_of(index), __ATOMIC_RELAXED);
     if ((word & hw::dma_read_failed) != 0)
         return DmaOutcome::read_failed;
-    if ((word & hw::dma_write_failed) != 0)
-        return DmaOutcome::write_failed;
-    const bool whole = (word & hw::dma_size_mask) == slot_[index & (slots_ - 1)].bytes;
-    return (word & hw::dma_done_ok) != 0 && whole ? DmaOutcome::ok : DmaOutcome::unknown;
+    return (word & hw::dma_write_failed) != 0 ? DmaOutcome::write_failed : DmaOutcome::unknown;
 }
 
 bool DmaQueue::idle()
@@ -236,12 +219,11 @@ bool DmaQueue::close()
 uint64_t DmaQueue::engine_completed()
 {
     while (!engine_failed_.load(std::memory_order_relaxed)) {
+        collect_good(capacity_);
         const DmaOutcome now = outcome();
         if (now == DmaOutcome::pending)
             break;
-        if (now == DmaOutcome::ok)
-            collect();
-        else
+        if (now != DmaOutcome::ok)
             engine_failed_.store(true, std::memory_order_relaxed);
     }
     return collected();

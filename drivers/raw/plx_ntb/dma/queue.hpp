@@ -7,6 +7,7 @@
 #ifndef PLX_NTB_DMA_QUEUE_HPP
 #define PLX_NTB_DMA_QUEUE_HPP
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -69,7 +70,22 @@ public:
     /// @param bytes    0 to facts::dma_xfer_bytes_max
     /// @param fence    begins after all earlier copies are done. It may then wait for a call of
     ///   outcome().
-    void copy(uint64_t src, uint64_t dst, uint32_t bytes, bool fence);
+    void copy(uint64_t src, uint64_t dst, uint32_t bytes, bool fence)
+    {
+        if (fence && held_from_ == none && finished_ != given_) [[unlikely]]
+            held_from_ = given_;
+        const uint64_t at = given_++ & (slots_ - 1);
+        slot_[at] = {bytes, fence};
+        uint32_t *const words = ring_[at].words;
+        words[hw::DmaDescriptor::high] =
+            static_cast<uint32_t>(src >> 32 << 16) | static_cast<uint32_t>(dst >> 32);
+        words[hw::DmaDescriptor::dst_low] = static_cast<uint32_t>(dst);
+        words[hw::DmaDescriptor::src_low] = static_cast<uint32_t>(src);
+        // Release: an engine that reads VALID reads the rest of the descriptor and the source data.
+        if (held_from_ == none) [[likely]]
+            __atomic_store_n(words + hw::DmaDescriptor::control, bytes | hw::dma_valid,
+                             __ATOMIC_RELEASE);
+    }
     /// One register write, if copies were prepared since the last.
     void start();
 
@@ -78,6 +94,20 @@ public:
     DmaOutcome outcome();
     /// Collects the oldest; its outcome is not pending.
     void collect() { collected_.store(collected() + 1, std::memory_order_release); }
+    /// Collects the oldest copies that have ended well, @p most of them at the most. Reads as
+    /// outcome() does, which says what is with the one behind them, and goes on at a fence.
+    /// @return how many
+    uint32_t collect_good(uint32_t most)
+    {
+        const uint64_t first = collected();
+        const uint64_t end = std::min({first + most, given_, held_from_});
+        uint64_t at = first;
+        while (at < end && ended_well(at))
+            ++at;
+        finished_ = std::max(finished_, at);
+        collected_.store(at, std::memory_order_release);
+        return static_cast<uint32_t>(at - first);
+    }
     /// Whether all prepared copies have ended, collected or not. Polls as outcome() does.
     bool idle();
 
@@ -117,6 +147,15 @@ private:
         return ring_[index & (slots_ - 1)].words + hw::DmaDescriptor::control;
     }
     bool valid(uint64_t index) const;
+    /// Whole, and without an error.
+    bool ended_well(uint64_t index) const
+    {
+        constexpr uint32_t all = hw::dma_valid | hw::dma_done_ok | hw::dma_read_failed |
+                                 hw::dma_write_failed | hw::dma_size_mask;
+        // Acquire: as in valid().
+        return (__atomic_load_n(control_of(index), __ATOMIC_ACQUIRE) & all) ==
+               (hw::dma_done_ok | slot_[index & (slots_ - 1)].bytes);
+    }
     void poll();
     void release_held();
     void publish(uint64_t end);

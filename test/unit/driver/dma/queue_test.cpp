@@ -262,7 +262,56 @@ TEST_F(DmaQueueTest, SuccessWithBytesMissingIsNone)
     open();
     give(0);
     queue_->start();
+    EXPECT_EQ(queue_->collect_good(1), 0u);
     EXPECT_EQ(take(), DmaOutcome::unknown);
+}
+
+TEST_F(DmaQueueTest, CollectsWhatEndedWellUpToAFailure)
+{
+    engine_.fails = {{4, 0x20000000}};
+    open();
+    EXPECT_EQ(queue_->collect_good(copies), 0u);
+    for (unsigned i = 0; i < 7; ++i)
+        give(i);
+    queue_->start();
+    EXPECT_EQ(queue_->collect_good(3), 3u);
+    EXPECT_EQ(queue_->collect_good(copies), 1u);
+    EXPECT_EQ(queue_->collect_good(copies), 0u);
+    EXPECT_EQ(take(), DmaOutcome::read_failed);
+    EXPECT_EQ(queue_->collect_good(copies), 2u);
+    EXPECT_EQ(take(), DmaOutcome::pending);
+    EXPECT_EQ(queue_->room(), copies);
+}
+
+TEST_F(DmaQueueTest, CollectsNothingThatIsUnderWay)
+{
+    engine_.asleep = true;
+    open();
+    give(0);
+    give(1);
+    queue_->start();
+    engine_.stall_after = 1;
+    engine_.run();
+    EXPECT_EQ(queue_->collect_good(copies), 1u);
+    EXPECT_EQ(queue_->collect_good(copies), 0u);
+    EXPECT_EQ(queue_->collected(), 1u);
+}
+
+TEST_F(DmaQueueTest, CollectsUpToAFence)
+{
+    engine_.asleep = true;
+    open();
+    give(0);
+    give(1);
+    give(2, true);
+    queue_->start();
+    engine_.run();
+    EXPECT_EQ(queue_->collect_good(copies), 2u);
+    EXPECT_EQ(queue_->collect_good(copies), 0u);
+    EXPECT_EQ(take(), DmaOutcome::pending); // lets 2 go
+    engine_.run();
+    EXPECT_EQ(queue_->collect_good(copies), 1u);
+    EXPECT_TRUE(queue_->idle());
 }
 
 TEST_F(DmaQueueTest, AFenceWaitsForAllBeforeIt)
