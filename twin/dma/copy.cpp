@@ -13,8 +13,7 @@ namespace plx::twin
 namespace
 {
 constexpr size_t word_bytes = sizeof(uint64_t);
-// Up to here each word is stored with release: flags and ring lines are that small. It is also
-// what the thread sanitizer understands.
+// Up to here a copy is over before it is worth choosing a way.
 constexpr size_t small_max = 256;
 constexpr size_t line = 64;
 // From here on it is worth knowing which way is cheaper. Longer copies are cut, so that little is
@@ -27,7 +26,8 @@ void store_bytes(uint8_t *to, const uint8_t *from, size_t bytes)
         __atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
 }
 
-void copy_small(uint8_t *to, const uint8_t *from, size_t bytes)
+/// Each word is stored with release, which the thread sanitizer understands.
+void copy_words(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     const size_t misaligned = reinterpret_cast<uintptr_t>(to) % word_bytes;
     const size_t head = misaligned == 0 ? 0 : word_bytes - misaligned;
@@ -54,11 +54,11 @@ void order_stores()
 }
 
 /// Whole lines, by vectors of @p bytes_each. Not by memcpy(), of whose constant size the compiler
-/// makes a string instruction, which takes longer to begin than to copy some lines. Asks for the
-/// ownership of lines ahead, so that the requests overlap; at last for those behind the end, as a
-/// stream goes on there with the next descriptor, which would begin with a wait. To ask for a line
-/// that is not there does no harm.
-template <size_t bytes_each>
+/// makes a string instruction, which takes longer to begin than to copy some lines. @p long_ones
+/// ask for the ownership of lines ahead, so that the requests overlap; at last for those behind the
+/// end, as a stream goes on there with the next descriptor, which would begin with a wait. To ask
+/// for a line that is not there does no harm.
+template <size_t bytes_each, bool long_ones>
 [[gnu::always_inline]] inline size_t copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     typedef uint8_t Vector __attribute__((vector_size(bytes_each), aligned(1), may_alias));
@@ -66,7 +66,8 @@ template <size_t bytes_each>
     size_t done = 0;
     for (; bytes - done >= line; done += line) {
         // By hand: without its flag the compiler makes a read prefetch of it.
-        asm volatile("prefetchw (%0)" : : "r"(to + done + ahead));
+        if constexpr (long_ones)
+            asm volatile("prefetchw (%0)" : : "r"(to + done + ahead));
         Vector part[vectors];
         for (size_t i = 0; i < vectors; i++)
             part[i] = reinterpret_cast<const Vector *>(from + done)[i];
@@ -81,12 +82,25 @@ template <size_t bytes_each>
 [[gnu::no_sanitize("thread")]] size_t copy_lines_sse2(uint8_t *to, const uint8_t *from,
                                                       size_t bytes)
 {
-    return copy_lines<16>(to, from, bytes);
+    return copy_lines<16, true>(to, from, bytes);
 }
 [[gnu::no_sanitize("thread"), gnu::target("avx2")]] size_t
 copy_lines_avx2(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    return copy_lines<32>(to, from, bytes);
+    return copy_lines<32, true>(to, from, bytes);
+}
+
+/// Flags and ring lines among them.
+void copy_small(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    size_t done = 0;
+#ifndef __SANITIZE_THREAD__
+    order_stores();
+    if (reinterpret_cast<uintptr_t>(to) % word_bytes == 0)
+        done = copy_lines<16, false>(to, from, bytes);
+#endif
+    if (done != bytes)
+        copy_words(to + done, from + done, bytes - done);
 }
 
 bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
@@ -101,6 +115,13 @@ DmaCopier::DmaCopier(unsigned way, bool fixed)
     : copy_lines_(__builtin_cpu_supports("avx2") ? copy_lines_avx2 : copy_lines_sse2),
       choice_(way, fixed)
 {
+}
+
+void DmaCopier::settle()
+{
+    if (loose_)
+        ntb::settle_past();
+    loose_ = false;
 }
 
 void DmaCopier::copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
@@ -130,10 +151,14 @@ void DmaCopier::copy_step(uint8_t *to, const uint8_t *from, size_t bytes)
 
 void DmaCopier::copy(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    if (bytes <= small_max) {
-        settle();
-        return copy_small(to, from, bytes);
-    }
+    if (bytes > small_max)
+        return copy_long(to, from, bytes);
+    settle();
+    copy_small(to, from, bytes);
+}
+
+void DmaCopier::copy_long(uint8_t *to, const uint8_t *from, size_t bytes)
+{
     order_stores();
     if (overlap(to, from, bytes)) {
         settle();
@@ -142,13 +167,6 @@ void DmaCopier::copy(uint8_t *to, const uint8_t *from, size_t bytes)
     }
     for (size_t done = 0; done < bytes; done += step_bytes)
         copy_step(to + done, from + done, std::min(bytes - done, step_bytes));
-}
-
-void DmaCopier::settle()
-{
-    if (loose_)
-        ntb::settle_past();
-    loose_ = false;
 }
 
 } // namespace plx::twin

@@ -39,6 +39,7 @@ public:
     void settle();
 
 private:
+    void copy_long(uint8_t *to, const uint8_t *from, size_t bytes);
     void copy_large(uint8_t *to, const uint8_t *from, size_t bytes);
     void copy_step(uint8_t *to, const uint8_t *from, size_t bytes);
 

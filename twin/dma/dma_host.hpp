@@ -46,6 +46,8 @@ public:
     virtual bool card_gone() const = 0;
     /// The host's own bus lies beyond a dead link.
     virtual bool cut_off() const = 0;
+    /// Whether it lies beyond the link at all, so that it may be cut off.
+    virtual bool beyond_link() const = 0;
     /// Whether the function of @p channel is in this host's hierarchy.
     virtual bool owns_dma(unsigned channel) const = 0;
     virtual uint16_t dma_requester(unsigned channel) const = 0;

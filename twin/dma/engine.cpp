@@ -15,9 +15,10 @@ namespace
 {
 constexpr uint64_t unlimited = ~uint64_t{0};
 
-uint64_t address(uint32_t high, uint32_t low)
+/// Takes what was asked for. It seldom was: an exchange alone would wait for all stores before it.
+bool taken(std::atomic<bool> &asked)
 {
-    return uint64_t{high} << 32 | low;
+    return asked.load() && asked.exchange(false);
 }
 
 } // namespace
@@ -31,6 +32,12 @@ DmaPiece Transfer::rest(uint64_t done) const
     const uint64_t inside = done % unit;
     return {src + (const_src ? inside : done), dst + (const_dst ? inside : done),
             std::min(left, unit - inside)};
+}
+
+bool DmaFaults::quiet() const
+{
+    return (stall.left & hang.left & read_error.left & write_error.left) == Countdown::off &&
+           link_loss == unlimited && pace == 0;
 }
 
 bool Countdown::strikes()
@@ -59,29 +66,23 @@ void DmaChannel::open(DmaHost &host, Chip &chip, unsigned index)
 
 // ---- registers
 
-void DmaChannel::set_bits(uint32_t offset, uint32_t bits)
+/// All at once: others write these registers, too.
+void DmaChannel::change_bits(uint32_t offset, uint32_t set, uint32_t cleared)
 {
     settle();
-    chip_->csr[(base_ + offset) / 4].fetch_or(bits);
-}
-
-void DmaChannel::clear_bits(uint32_t offset, uint32_t bits)
-{
-    settle();
-    chip_->csr[(base_ + offset) / 4].fetch_and(~bits);
-}
-
-bool DmaChannel::hung() const
-{
-    return (chip_->dma_state[index_].load() & dma_hung) != 0;
+    std::atomic<uint32_t> &word = chip_->csr[(base_ + offset) / 4];
+    uint32_t old = word.load();
+    while (!word.compare_exchange_weak(old, (old & ~cleared) | set)) {
+    }
 }
 
 // ---- who runs it
 
 void DmaChannel::written(uint32_t offset, uint32_t value)
 {
+    // Release: who finds the request that serve_pending() counts finds this.
     if (offset == dma_reg::ctrl_status && dma_field::start.get(value) != 0)
-        start_.store(true);
+        start_.store(true, std::memory_order_release);
     if (offset == dma_reg::ctrl_status && dma_field::pause.get(value) != 0)
         pause_asked_.store(true);
     if (offset >= dma_reg::ring_lo && offset <= dma_reg::ring_count)
@@ -141,7 +142,7 @@ void DmaChannel::serve()
         ring_memory_ = {};
         memory_version_ = host_->bus_memory().version;
     }
-    if (reset_.exchange(false))
+    if (taken(reset_))
         function_reset();
     release_late(!late_.on());
     budget_ = faults_.pace == 0 ? unlimited : faults_.pace;
@@ -150,9 +151,9 @@ void DmaChannel::serve()
     if (!bus_master())
         start_.store(false); // it is not remembered (I)
     // What was read ahead came from another ring. The one in hand is moved to its end.
-    if (rewritten_.exchange(false) && host_->switches().dma_rewrite_drops)
+    if (taken(rewritten_) && host_->switches().dma_rewrite_drops)
         fetched_count_ = fetched_next_ = 0;
-    if (may_go_on(!in_hand_) && start_.exchange(false))
+    if (may_go_on(!in_hand_) && taken(start_))
         begin();
     run();
 }
@@ -173,9 +174,7 @@ bool DmaChannel::may_go_on(bool between)
         answers |= dma_field::abort_done.mask();
     if (stop && !stopped_)
         answers |= dma_field::stop_done.mask();
-    // Asked for each descriptor: an exchange alone would wait for all stores of the last one.
-    const bool asked = pause_asked_.load() && pause_asked_.exchange(false);
-    const bool again = asked && host_->switches().dma_pause_repeats;
+    const bool again = taken(pause_asked_) && host_->switches().dma_pause_repeats;
     if (pause && (!paused_ || again))
         answers |= dma_field::pause_done.mask();
     if (answers != 0)
@@ -264,14 +263,14 @@ void DmaChannel::begin()
     running_ = true;
     lap_left_ = reg(dma_reg::ring_count);
     set_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
-    if (mode == dma_mode_host_ring)
+    if (mode == dma_mode_host_ring && (chip_->dma_state[index_].load() & dma_ran) == 0)
         chip_->dma_state[index_].fetch_or(dma_ran);
 }
 
 void DmaChannel::run()
 {
     while (running_ && budget_ != 0 && !hung() && may_go_on(!in_hand_))
-        if (in_hand_ || take_next())
+        if (in_hand_ || (!run_usual() && take_next()))
             move();
     settle();
 }
@@ -307,13 +306,10 @@ const DmaDescriptor *DmaChannel::read_block()
 
 Transfer DmaChannel::transfer() const
 {
-    const uint32_t *const w = current_->words;
-    Transfer t{address(dma_field::desc_src_hi.get(w[1]), w[3]),
-               address(dma_field::desc_dst_hi.get(w[1]), w[2]), dma_field::desc_bytes.get(w[0]),
-               dma_field::desc_const_src.get(w[0]) != 0, dma_field::desc_const_dst.get(w[0]) != 0};
+    Transfer t = Transfer::of(*current_);
     if (current_->slot == 0) {
-        t.src = address(reg(dma_reg::block_src_lo + 4), reg(dma_reg::block_src_lo));
-        t.dst = address(reg(dma_reg::block_dst_lo + 4), reg(dma_reg::block_dst_lo));
+        t.src = reg64(dma_reg::block_src_lo);
+        t.dst = reg64(dma_reg::block_dst_lo);
     }
     return t;
 }
@@ -388,12 +384,8 @@ void DmaChannel::complete(uint32_t result)
     const bool stop = !block && at_stop(current_->slot);
     const DmaWriteBack done{current_->slot, static_cast<uint32_t>(done_) | result, 0};
     in_hand_ = false;
-    if (copier_.loose() && !failed && !interrupts && !block && !stop && !late_.on()) {
-        if (unsettled_count_ == unsettled_max)
-            settle();
-        unsettled_[unsettled_count_++] = done;
-        return;
-    }
+    if (copier_.loose() && !failed && !interrupts && !block && !stop && !late_.on())
+        return put_off(done);
     settle();
     set(dma_reg::ring_last_size, static_cast<uint32_t>(done_));
     if (failed)
@@ -408,6 +400,13 @@ void DmaChannel::complete(uint32_t result)
     report(done);
     if (stop)
         halt(0);
+}
+
+void DmaChannel::put_off(const DmaWriteBack &done)
+{
+    if (unsettled_count_ == unsettled_max)
+        settle();
+    unsettled_[unsettled_count_++] = done;
 }
 
 /// One wait for the data of some descriptors.
@@ -426,8 +425,8 @@ void DmaChannel::settle()
 void DmaChannel::halt(uint32_t status)
 {
     running_ = false;
-    set_bits(dma_reg::ctrl_status, status);
-    clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
+    change_bits(dma_reg::ctrl_status, status,
+                dma_field::start.mask() | dma_field::in_progress.mask());
     const uint32_t intr = reg(dma_reg::intr_ctrl_status);
     if ((status & dma_field::invalid.mask()) != 0 && dma_field::invalid_enable.get(intr) != 0)
         latch(dma_field::invalid_descriptor.mask());

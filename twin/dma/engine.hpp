@@ -5,6 +5,7 @@
 #define PLX_TWIN_DMA_ENGINE_HPP
 
 #include "chip/chip.hpp"
+#include "chip/dma_regs.hpp"
 #include "dma/late.hpp"
 #include "dma/transfer.hpp"
 
@@ -28,6 +29,15 @@ struct Transfer {
     uint32_t bytes;
     bool const_src;
     bool const_dst;
+    /// What @p d asks for, if it is not the block registers.
+    static Transfer of(const DmaDescriptor &d)
+    {
+        const auto address = [](uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; };
+        const uint32_t *const w = d.words;
+        return {address(dma_field::desc_src_hi.get(w[1]), w[3]),
+                address(dma_field::desc_dst_hi.get(w[1]), w[2]), dma_field::desc_bytes.get(w[0]),
+                dma_field::desc_const_src.get(w[0]) != 0, dma_field::desc_const_dst.get(w[0]) != 0};
+    }
     /// What is left after @p done bytes, as far as it can be moved in one go; not nothing.
     DmaPiece rest(uint64_t done) const;
 };
@@ -47,6 +57,8 @@ struct DmaFaults {
     uint64_t link_loss = ~uint64_t{0};   ///< bytes through windows until the link goes down
     uint64_t pace = 0;                   ///< bytes a register access; 0: all at once
     uint32_t requester = Countdown::off; ///< in the place of the function's own
+    /// Whether none strikes, whatever is moved.
+    bool quiet() const;
 };
 
 class DmaChannel
@@ -79,6 +91,7 @@ private:
     bool take_next();
     const DmaDescriptor *read_block();
     Transfer transfer() const;
+    void put_off(const DmaWriteBack &done);
     void move();
     void count_link_loss(uint64_t moved);
     /// At what is open to the engine.
@@ -94,16 +107,27 @@ private:
     void function_reset();
 
     // ring.cpp
+    /// A ring as registers have it now.
+    struct Extent {
+        uint64_t base;
+        uint64_t end;
+        uint64_t after(uint64_t slot) const;
+    };
     uint64_t ring_base() const;
-    uint64_t ring_end() const;
-    uint64_t after(uint64_t slot) const;
+    Extent extent() const;
     bool at_stop(uint64_t slot) const;
     uint32_t *descriptor_at(uint64_t bus);
-    bool fetch_one(uint64_t slot);
+    bool find_ring_memory(uint64_t bus);
+    bool fetch_one(uint64_t slot, bool reachable, DmaDescriptor *out);
     bool slack_answers(uint64_t end, unsigned descriptors);
     void fetch(uint64_t slot);
     void reorder();
+    bool has_fetched();
     const DmaDescriptor *next_in_ring();
+    bool is_usual() const;
+    bool goes_on_as_usual(const std::atomic<uint32_t> *csr) const;
+    bool move_usual(const DmaDescriptor &d, const Extent &ring, std::atomic<uint32_t> *csr);
+    bool run_usual();
     void stop_at(uint64_t slot);
     void report(const DmaWriteBack &done);
     void write_back(const DmaWriteBack &done);
@@ -111,14 +135,16 @@ private:
     void store_back(const DmaWriteBack &done);
 
     uint32_t reg(uint32_t offset) const { return get(*chip_, base_ + offset); }
+    uint64_t reg64(uint32_t offset) const { return get64(*chip_, base_ + offset); }
     /// The channel's lock orders the engine's own accesses; who else reads needs the value alone.
     void set(uint32_t offset, uint32_t value)
     {
         chip_->csr[(base_ + offset) / 4].store(value, std::memory_order_release);
     }
-    void set_bits(uint32_t offset, uint32_t bits);
-    void clear_bits(uint32_t offset, uint32_t bits);
-    bool hung() const;
+    void set_bits(uint32_t offset, uint32_t bits) { change_bits(offset, bits, 0); }
+    void clear_bits(uint32_t offset, uint32_t bits) { change_bits(offset, 0, bits); }
+    void change_bits(uint32_t offset, uint32_t set, uint32_t cleared);
+    bool hung() const { return (chip_->dma_state[index_].load() & dma_hung) != 0; }
 
     DmaHost *host_ = nullptr;
     Chip *chip_ = nullptr;

@@ -8,7 +8,6 @@ namespace plx::twin
 
 namespace
 {
-constexpr uint64_t plain_max = uint64_t{256} << 10; ///< so that requests to pause are seen soon
 /// Moved under the host's lock at a time. No way ends in the middle: the smallest A-LUT segment is
 /// as large, blocks and BARs are larger.
 constexpr uint64_t checked_max = 4096;
@@ -112,8 +111,7 @@ Fate dma_move(DmaHost &host, DmaCopier &copier, DmaEnd &source, DmaEnd &destinat
         copier.copy(to.plain, from.plain, bytes);
     else
         fate = move_checked(host, copier, from, to, bytes, requester);
-    for (DmaEnd *const end : {&source, &destination})
-        end->direct.trust -= std::min(end->direct.trust, bytes);
+    spend_trust(source, destination, bytes);
     *moved = fate == Fate::moved ? bytes : 0;
     return fate;
 }

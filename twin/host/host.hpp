@@ -44,6 +44,7 @@ public:
     DmaMemory &bus_memory() override { return dma_memory; }
     bool card_gone() const override { return gone; }
     bool cut_off() const override;
+    bool beyond_link() const override { return one_chip && side == facts::Side::link; }
     bool owns_dma(unsigned channel) const override;
     uint16_t dma_requester(unsigned channel) const override;
     void reset_dma(unsigned channel, bool hung) override;

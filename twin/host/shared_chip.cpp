@@ -75,7 +75,7 @@ bool take_offered_chip(Host &host, int fd, bool yields)
 
 bool cut_off(const Host &host)
 {
-    if (!host.one_chip || host.side != facts::Side::link)
+    if (!host.beyond_link())
         return false;
     const Chip &chip = *host.chip;
     if (!link_trained(chip, &chip, now_ns(host)))

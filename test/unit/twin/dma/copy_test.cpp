@@ -27,7 +27,8 @@ protected:
 
 TEST_P(CopierWay, PutsEachByteWhereItBelongs)
 {
-    for (const size_t bytes : {1u, 8u, 255u, 257u, 4095u, 4096u, 4161u, 65536u, 131073u})
+    for (const size_t bytes :
+         {1u, 8u, 64u, 100u, 192u, 255u, 256u, 257u, 4095u, 4096u, 4161u, 65536u, 131073u})
         for (const size_t at : {64u, 65u, 72u, 127u}) {
             std::fill(target.begin(), target.end(), 0xee);
             std::fill(expected.begin(), expected.end(), 0xee);
@@ -57,7 +58,7 @@ TEST_P(CopierWay, SettlesWhatWentPastTheCaches)
     copier.settle();
     EXPECT_FALSE(copier.loose());
     // A flag, and what is copied by other stores, go behind what was copied before.
-    for (const size_t bytes : {8u, 300u}) {
+    for (const size_t bytes : {8u, 64u, 300u}) {
         copier.copy(target.data(), source.data(), 8192);
         copier.copy(target.data() + 8192, source.data(), bytes);
         EXPECT_FALSE(copier.loose()) << bytes;

@@ -185,6 +185,49 @@ TEST_F(TwinDma, FailuresAreTheDescriptorsOwn)
     EXPECT_EQ(ring->read(dma::intr), 0u);
 }
 
+// The engine has a shorter way for plain descriptors whose memory it remembers.
+TEST_F(TwinDma, OneOfAnotherKindIsInTurn)
+{
+    constexpr uint32_t constant_src = 1u << 29, interrupt = 1u << 30;
+    open_engine(64);
+    struct {
+        Descriptor given;
+        uint32_t word;
+    } const all[] = {
+        {describe(local_bus, window(0), 64), dma::ok | 64},
+        {describe(local_bus + 64, window(64), 64), dma::ok | 64},
+        {describe(local_bus, local_bus, 0), dma::ok},
+        {describe(local_bus + 128, window(128), 8), dma::ok | 8},
+        {describe(local_bus, window(136), 8, constant_src), dma::ok | 8},
+        {describe(local_bus + 144, window(144), 112), dma::ok | 112},
+        {describe(0x5000, window(256), 64), dma::read_failed},
+        {describe(local_bus + 256, window(256), 64), dma::ok | 64},
+        {describe(local_bus + 320, window(320), 64, interrupt), dma::ok | 64},
+        {describe(local_bus + 384, 0x5000, 64), dma::write_failed},
+        {describe(local_bus + local_bytes - 32, window(1024), 64), dma::read_failed | 32},
+        {describe(window(0), local_bus + 4096, 64), dma::ok | 64},
+        // What was written before is read, and the one behind gets what that read.
+        {describe(local_bus + 4096, window(384), 64), dma::ok | 64},
+        {describe(local_bus + 448, window(448), 64), dma::ok | 64},
+    };
+    for (const auto &one : all)
+        ring->put(one.given);
+    ring->go();
+    uint32_t slot = 0;
+    for (const auto &one : all) {
+        EXPECT_EQ(ring->word(slot), one.word) << slot;
+        slot++;
+    }
+    EXPECT_EQ(ring->read(dma::ring_next), ring->slot_low(slot));
+    EXPECT_EQ(ring->read(dma::last_size), 64u);
+    std::vector<uint8_t> expected(local->data, local->data + 512);
+    for (uint32_t i = 0; i < 8; i++)
+        expected[136 + i] = local->data[i % 4];
+    std::copy_n(local->data, 64, expected.begin() + 384);
+    EXPECT_EQ(memcmp(far(0), expected.data(), expected.size()), 0);
+    EXPECT_EQ(memcmp(far(1024), local->data + local_bytes - 32, 32), 0);
+}
+
 TEST_F(TwinDma, AnErrorMayHangIt)
 {
     config.switches.dma_errors_hang = true;
