@@ -323,12 +323,27 @@ template <MemPolicy Mem>
     return lines > 2 ? lines - 2 : 0;
 }
 
-/// Receives runs of messages until there are no more, or as many as asked for.
+/// The end of a burst. @param bytes  of the messages. @return messages
 template <MemPolicy Mem, class Out>
-[[gnu::noinline]] int receive_runs(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
+[[gnu::always_inline]] inline int received_some(Rx &q, Out out, unsigned got,
+                                                uint64_t long_messages, uint64_t bytes)
 {
-    unsigned got = 0;
-    uint64_t bytes = 0, long_messages = 0;
+    if (got == 0)
+        return return_all<Mem>(q);
+    out.count(bytes);
+    q.lone_more = got == 1 && long_messages == 0 ? lines_behind_two(bytes) : 0;
+    if (q.lacks_buffers()) [[unlikely]]
+        refill<Mem>(q);
+    return received<Mem>(q, got, bytes);
+}
+
+/// Receives runs of messages until there are no more, or as many as asked for.
+/// @param got  of them are there already, of @p bytes
+template <MemPolicy Mem, class Out>
+[[gnu::noinline]] int receive_runs(Rx *q, rte_mbuf **mbufs, Out out, unsigned n, unsigned got,
+                                   uint64_t bytes)
+{
+    uint64_t long_messages = 0;
     PollResult result = PollResult::valid;
     while (got < n && result == PollResult::valid) {
         Run run;
@@ -361,13 +376,34 @@ template <MemPolicy Mem, class Out>
     }
     if (long_messages > 0)
         count(q->stats.long_messages, long_messages);
-    if (got == 0)
-        return return_all<Mem>(*q);
-    out.count(bytes);
-    q->lone_more = got == 1 && long_messages == 0 ? lines_behind_two(bytes) : 0;
-    if (q->lacks_buffers()) [[unlikely]]
-        refill<Mem>(*q);
-    return received<Mem>(*q, got, bytes);
+    return received_some<Mem>(*q, out, got, long_messages, bytes);
+}
+
+/// Receives messages of Lines lines that are alike, from one on that was found in front of
+/// lone_until, with its lines: the usual burst, for which it costs half of what receive_runs()
+/// does. All else is left to that, and what lies behind them.
+template <MemPolicy Mem, uint32_t Lines, class Out>
+[[gnu::noinline]] int receive_alike(Rx *q, rte_mbuf **mbufs, Out out, unsigned n, uint64_t word)
+{
+    const std::byte *const line = q->ring.line(q->tail);
+    const uint32_t length = wire::word_length(word);
+    const unsigned most = std::min({n, q->ring.left(q->tail) / Lines, run_max});
+    const auto wanted = out.wanted();
+    if (most == 0 || !wanted.takes(line, word, length)) [[unlikely]]
+        return receive_runs<Mem>(q, mbufs, out, n, 0, 0);
+    const unsigned found = count_alike<Mem, Lines>(line, most, word, wanted);
+    if (found == 1)
+        return receive_runs<Mem>(q, mbufs, out, n, 0, 0);
+    expect_answer<Mem>(*q);
+    const unsigned got = fetch_mbufs(*q, mbufs, found);
+    take_alike<Lines>(Rearm(*q), word, line, 0, mbufs, got, out.from(0));
+    consume_lines(*q, uint64_t{got} * Lines);
+    const uint64_t bytes = uint64_t{length} * got;
+    if (got < found) [[unlikely]]
+        count(q->stats.nombuf, 1);
+    else if (got < n && wire::word_tag(Mem::load(q->ring.line(q->tail))) == q->ring.tag(q->tail))
+        return receive_runs<Mem>(q, mbufs, out, n, got, bytes);
+    return received_some<Mem>(*q, out, got, 0, bytes);
 }
 
 /// Looks up to where a message of two lines, and the line behind it, lie before the end of the
@@ -389,7 +425,8 @@ template <MemPolicy Mem, class Out>
 [[gnu::noinline]] int receive_with_spares(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
 {
     q->spares = fetch_mbufs(*q, q->spare, Rx::spares_max);
-    return q->spares > 0 ? receive<Mem>(q, mbufs, out, n) : receive_runs<Mem>(q, mbufs, out, n);
+    return q->spares > 0 ? receive<Mem>(q, mbufs, out, n)
+                         : receive_runs<Mem>(q, mbufs, out, n, 0, 0);
 }
 
 /// The burst, where a lone message is not to be looked for at the tail, or not yet.
@@ -403,7 +440,8 @@ template <MemPolicy Mem, class Out>
             return 0;
         q->ready = true;
     }
-    return renew_lone(*q) ? receive<Mem>(q, mbufs, out, n) : receive_runs<Mem>(q, mbufs, out, n);
+    return renew_lone(*q) ? receive<Mem>(q, mbufs, out, n)
+                          : receive_runs<Mem>(q, mbufs, out, n, 0, 0);
 }
 
 /// Takes a message that has come alone.
@@ -439,9 +477,9 @@ template <MemPolicy Mem, class Out>
 {
     const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
     if (Mem::load(behind) != q->lone_tag)
-        return receive_runs<Mem>(q, mbufs, out, n);
+        return receive_runs<Mem>(q, mbufs, out, n, 0, 0);
     if (n != 1 && (n == 0 || has_come<Mem>(*q, behind + wire::line_bytes)))
-        return receive_runs<Mem>(q, mbufs, out, n);
+        return receive_alike<Mem, 2>(q, mbufs, out, n, word);
     if (q->spares == 0) [[unlikely]]
         return receive_with_spares<Mem>(q, mbufs, out, n);
     return take_alone<Mem, 2>(*q, line, word, wire::word_length(word), mbufs, out);
@@ -465,12 +503,12 @@ int receive(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
         if (Out::is_flow &&
             wire::word_kind(word) == static_cast<unsigned>(wire::Kind::long_message))
             return out.stop();
-        return receive_runs<Mem>(q, mbufs, out, n);
+        return receive_runs<Mem>(q, mbufs, out, n, 0, 0);
     }
     if (length > wire::head_payload_bytes)
         return receive_two_lines<Mem>(q, mbufs, out, n, word);
     if (n != 1 && (n == 0 || has_come<Mem>(*q, behind)))
-        return receive_runs<Mem>(q, mbufs, out, n);
+        return receive_alike<Mem, 1>(q, mbufs, out, n, word);
     if (q->spares == 0) [[unlikely]]
         return receive_with_spares<Mem>(q, mbufs, out, n);
     return take_alone<Mem, 1>(*q, line, word, length, mbufs, out);

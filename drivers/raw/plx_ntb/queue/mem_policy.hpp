@@ -35,7 +35,8 @@ enum class Order {
 ///   body        bytes 8 to 63 of a line, from registers
 ///   head, rest  a line, word included, that a later word() publishes (Order::release only)
 ///   body_fence  see Order
-///   word        publishes 8 bytes; pairs with load() at the other end
+///   word        publishes 8 bytes; pairs with load() and is() at the other end
+///   is          load(), compared
 ///   line        a whole line, which publishes itself
 ///   own         hint: the line will be stored to soon
 ///   own_later   hint: as many bytes as a stream() of @p n will be stored to behind it
@@ -62,6 +63,9 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
     {
         M::load(from)
         } -> std::same_as<uint64_t>;
+    {
+        M::is(from, w)
+        } -> std::same_as<bool>;
 };
 
 /// line() of policies that have no store of a whole line.
@@ -163,6 +167,22 @@ struct Plain {
     [[gnu::always_inline]] static uint64_t load(const std::byte *from)
     {
         return word_ref(from).load(std::memory_order_acquire);
+    }
+    /// By hand one instruction, of which the compiler makes two if it is an atomic load; the
+    /// aligned word is loaded whole either way, and nothing behind it is loaded earlier. The thread
+    /// sanitizer has to see the atomic.
+    [[gnu::always_inline]] static bool is(const std::byte *from, uint64_t w)
+    {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+        bool same;
+        asm volatile("cmpq %2, %1"
+                     : "=@cce"(same)
+                     : "m"(*reinterpret_cast<const uint64_t *>(from)), "r"(w)
+                     : "memory");
+        return same;
+#else
+        return load(from) == w;
+#endif
     }
 };
 

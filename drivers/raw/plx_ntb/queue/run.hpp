@@ -109,33 +109,31 @@ public:
     }
 };
 
-/// Compares the words of the Lines - 1 lines behind @p line. @return 0: all of them are @p rest
+/// Whether the words of the Lines - 1 lines behind @p line are @p rest.
 template <MemPolicy Mem, uint32_t Lines>
-[[gnu::always_inline]] inline uint64_t odd_behind(const std::byte *line, uint64_t rest)
+[[gnu::always_inline]] inline bool rest_is(const std::byte *line, uint64_t rest)
 {
     if constexpr (Lines > 1) {
         line += wire::line_bytes;
-        return (Mem::load(line) ^ rest) | odd_behind<Mem, Lines - 1>(line, rest);
+        return Mem::is(line, rest) && rest_is<Mem, Lines - 1>(line, rest);
     }
-    return 0;
+    return true;
 }
 
 /// Counts the messages that have the word of the first one, at @p first, which is checked and has
 /// Lines lines: the others need no check but that. @param most  of them lie before the end of the
-/// ring, and are wanted
+/// ring, and are wanted; at least 1
 template <MemPolicy Mem, uint32_t Lines, class Wanted>
 [[gnu::always_inline]] inline unsigned count_alike(const std::byte *first, unsigned most,
                                                    uint64_t word, Wanted wanted)
 {
+    constexpr size_t each = Lines * wire::line_bytes;
     const uint64_t rest = wire::continuation_word(wire::word_tag(word));
-    const std::byte *line = first + Lines * wire::line_bytes;
-    unsigned found = 1;
-    while (found < most && Mem::load(line) == word && wanted.takes_next(line) &&
-           odd_behind<Mem, Lines>(line, rest) == 0) {
-        line += Lines * wire::line_bytes;
-        found++;
-    }
-    return found;
+    const std::byte *line = first + each, *const end = first + most * each;
+    while (line != end && Mem::is(line, word) && wanted.takes_next(line) &&
+           rest_is<Mem, Lines>(line, rest))
+        line += each;
+    return static_cast<unsigned>(static_cast<size_t>(line - first) / each);
 }
 
 /// How many messages are alike from the first one on, which has @p lines lines. 0: so many are not

@@ -61,6 +61,7 @@ struct CheckedBase {
         std::memcpy(&w, from, sizeof(w));
         return w;
     }
+    static bool is(const std::byte *from, uint64_t w) { return load(from) == w; }
 };
 
 /// Coherent memory: a word is a store-release, everything else may be late.
