@@ -73,6 +73,12 @@ __rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, qu
     return half->burst(half->state, mbufs, meta, n);
 }
 
+__rte_noinline int first_flow(TxHalf *half, uint32_t word, rte_mbuf **mbufs, queue::TxFlow *flow,
+                              uint16_t n)
+{
+    return first_publish(half, word, [=] { return half->flow(half->state, mbufs, *flow, n); });
+}
+
 /// @return the result of a burst of the queue for the caller; @p closed if the queue has failed
 template <class H>
 inline int result_of(H *half, int rc, int closed)
@@ -157,12 +163,12 @@ int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t
 int gated_tx_flow(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_tx_flow *flow, uint16_t n)
 {
     auto *half = static_cast<TxHalf *>(queue);
+    auto *queue_flow = reinterpret_cast<queue::TxFlow *>(flow);
     flow->bytes = 0;
-    const auto send = [=] {
-        return half->flow(half->state, mbufs, *reinterpret_cast<queue::TxFlow *>(flow), n);
-    };
-    const int rc = pass(half->gate, &half->seen, -ENOTCONN, send,
-                        [=](uint32_t word) { return first_publish(half, word, send); });
+    const int rc = pass(
+        half->gate, &half->seen, -ENOTCONN,
+        [=] { return half->flow(half->state, mbufs, *queue_flow, n); },
+        [=](uint32_t word) { return first_flow(half, word, mbufs, queue_flow, n); });
     return result_of(half, rc, -ENOTCONN);
 }
 
