@@ -179,14 +179,19 @@ __rte_noinline int send_others(Channel &c, rte_mbuf **mbufs, const uint32_t *imm
 /// Whether a message can go without looking for receive buffers.
 [[gnu::always_inline]] inline bool is_short(const Channel &c, const rte_mbuf *m)
 {
-    return c.tx.now.messages != 0 && m != nullptr && m->pkt_len <= c.worker->inline_max &&
-           m->pkt_len <= c.longest;
+    return c.tx.now.messages != 0 && m != nullptr && m->pkt_len <= c.short_max;
 }
-__rte_noinline int send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
+/// Outside of send_many(), which then keeps in registers only what it needs.
+__rte_noinline int send_run(Channel &c, rte_mbuf **mbufs, unsigned n)
+{
+    const unsigned done = send_alike(c, mbufs, n);
+    return likely(done == n) ? static_cast<int>(n) : send_others(c, mbufs, nullptr, n, done);
+}
+[[gnu::always_inline]] inline int send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm,
+                                            unsigned n)
 {
     const bool alike = imm == nullptr && n != 0 && is_short(c, mbufs[0]);
-    const unsigned done = alike ? send_alike(c, mbufs, n) : 0;
-    return likely(done == n) ? static_cast<int>(n) : send_others(c, mbufs, imm, n, done);
+    return likely(alike) ? send_run(c, mbufs, n) : send_others(c, mbufs, imm, n, 0);
 }
 [[gnu::always_inline]] inline int send_short(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
 {
@@ -222,45 +227,93 @@ __rte_noinline int receive_mixed(Channel &c, rte_mbuf **mbufs, uint32_t *imm, ui
         c, n, got == 1 ? take_own(c, mbufs, meta, imm, 1) : take_own(c, mbufs, meta, imm, got));
 }
 
+/// Accounts short messages, of which none has a receive buffer: one that is owed is known to be.
+[[gnu::always_inline]] inline int traced_run(Channel &c, uint16_t asked, int messages,
+                                             uint64_t bytes)
+{
+    const auto n = static_cast<unsigned>(messages);
+    ntbmsg_trace_channel_receive(&c, asked, messages);
+    c.rx_messages.add(n);
+    c.rx_bytes.add(bytes);
+    c.rx.left.messages -= n;
+    c.rx.owed.messages += n;
+    return unlikely(c.rx.owed.messages >= c.rx.due_at) ? owe_credit_for(c, messages) : messages;
+}
+
+/// Where receive_some() has found none.
+__rte_noinline int receive_no_run(Channel &c, rte_mbuf **mbufs, uint16_t n)
+{
+    Worker &w = *c.worker;
+    uint32_t *imm = w.rx_flow.high;
+    return w.rx_flow.other != 0 || connection_changed(w)
+               ? receive_mixed(c, mbufs, imm, n, Chores::done)
+               : received_nothing(c, mbufs, imm, n);
+}
+
+/// Asks the driver for a run. @param most  at least 1
+[[gnu::always_inline]] inline int find_run_of(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
+                                              unsigned most)
+{
+    Worker &w = *c.worker;
+    w.rx_flow.low = c.rx_word;
+    w.rx_flow.high = imm;
+    static_assert(sizeof(*imm) == sizeof(*w.rx_flow.high)); // the high half is the argument
+    return w.flow_calls->rx(w.burst.rx_queue, mbufs, &w.rx_flow, static_cast<uint16_t>(most));
+}
+
+/// receive_some() where chores come first, or credit is short.
+__rte_noinline int receive_some_after(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+{
+    Worker &w = *c.worker;
+    const uint32_t most = std::min<uint32_t>(n, c.rx.left.messages);
+    if (unlikely(most == 0))
+        return receive_mixed(c, mbufs, imm, n, Chores::before);
+    const auto rx = [&] { return find_run_of(c, mbufs, imm, most); };
+    const auto found = [&](int got) { return got > 0 || w.rx_flow.other != 0; };
+    w.rx_flow.high = imm; // receive_no_run() reads it, also where nothing was asked for
+    w.rx_flow.other = 0;
+    const int got = w.chores == 0 ? rx() : receive_after_chores(w, rx, found);
+    return likely(got > 0) ? traced_run(c, n, got, w.rx_flow.bytes) : receive_no_run(c, mbufs, n);
+}
+
 /// Short messages of the channel, up to the first that is another: the driver looks at them, so
 /// that none is looked at here. They are of the connection that the channel belongs to, even if
 /// that has been lost meanwhile: of a queue that was opened again a flow takes nothing, as its gate
 /// has a new word, and what is received then is another burst, which looks for that.
-__rte_noinline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+[[gnu::always_inline]] inline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
+                                               uint16_t n)
 {
-    Worker &w = *c.worker;
-    rte_pmd_plx_ntb_rx_flow flow;
-    flow.low = c.rx_word;
-    flow.flags = protocol::op_data;
-    flow.high = imm;
-    flow.longest = w.peer_inline_max.load(std::memory_order_relaxed);
-    flow.other = 0;
-    const auto most = static_cast<uint16_t>(std::min<uint32_t>(n, c.rx.left.messages));
-    static_assert(sizeof(*imm) == sizeof(*flow.high)); // the high half is the argument
-    if (unlikely(most == 0))
-        return receive_mixed(c, mbufs, imm, n, Chores::before);
-    const auto rx = [&] { return w.flow_calls->rx(w.burst.rx_queue, mbufs, &flow, most); };
-    const auto found = [&](int got) { return got > 0 || flow.other != 0; };
-    const int got = likely(w.chores == 0) ? rx() : receive_after_chores(w, rx, found);
-    if (unlikely(got <= 0))
-        return flow.other != 0 || connection_changed(w)
-                   ? receive_mixed(c, mbufs, imm, n, Chores::done)
-                   : received_nothing(c, mbufs, imm, n);
-    const auto messages = static_cast<unsigned>(got);
-    c.rx.left.messages -= messages;
-    return traced_receive(c, n, {messages, 0, flow.bytes});
+    if (unlikely(c.worker->chores != 0 || c.rx.left.messages < n || n == 0))
+        return receive_some_after(c, mbufs, imm, n);
+    const int got = find_run_of(c, mbufs, imm, n);
+    return likely(got > 0) ? traced_run(c, n, got, c.worker->rx_flow.bytes)
+                           : receive_no_run(c, mbufs, n);
 }
 
-__rte_noinline int receive_other(Channel &c, rte_mbuf **mbufs, Meta *meta, uint32_t *imm)
+/// What a call that asks for one message is given and gets. In memory, so that such a call keeps no
+/// registers for what only those that follow need.
+struct Lone {
+    Meta meta;
+    rte_mbuf **mbufs;
+    uint32_t *imm;
+};
+
+__rte_noinline int receive_other(Channel &c, Lone &lone)
 {
-    return traced_receive(c, 1, take_own(c, mbufs, meta, imm, 1));
+    return traced_receive(c, 1, take_own(c, lone.mbufs, &lone.meta, lone.imm, 1));
 }
 
 /// @param got  what the driver returned for one message, over a connection that has changed
-__rte_noinline int receive_across(Channel &c, rte_mbuf **mbufs, Meta *meta, uint32_t *imm, int got)
+__rte_noinline int receive_across(Channel &c, Lone &lone, int got)
 {
-    const unsigned left = change_connection(*c.worker, mbufs, meta, got > 0 ? 1 : 0);
-    return left == 0 ? received_nothing(c, mbufs, imm, 1) : receive_other(c, mbufs, meta, imm);
+    const unsigned left = change_connection(*c.worker, lone.mbufs, &lone.meta, got > 0 ? 1 : 0);
+    return left == 0 ? received_nothing(c, lone.mbufs, lone.imm, 1) : receive_other(c, lone);
+}
+
+/// As received_nothing() where the connection has ended.
+__rte_noinline int receive_last(Channel &c, Lone &lone, int end)
+{
+    return c.parked.first != nullptr ? receive_parked(c, lone.mbufs, lone.imm, 1) : end;
 }
 
 /// A call that asks for one message costs the time of the instructions here: one that is the
@@ -271,21 +324,24 @@ __rte_noinline int receive_across(Channel &c, rte_mbuf **mbufs, Meta *meta, uint
     Worker &w = *c.worker;
     if (unlikely(w.chores != 0))
         return receive_mixed(c, mbufs, imm, 1, Chores::before);
-    Meta meta;
-    const int got = w.burst.rx(w.burst.rx_queue, mbufs, &meta, 1);
+    Lone lone;
+    lone.mbufs = mbufs;
+    lone.imm = imm;
+    const int got = w.burst.rx(w.burst.rx_queue, mbufs, &lone.meta, 1);
     if (unlikely(connection_changed(w)))
-        return receive_across(c, mbufs, &meta, imm, got);
-    if (got < 1)
-        return received_nothing(c, mbufs, imm, 1);
-    const uint32_t other = (protocol::header_word(meta.data) ^ c.rx_word) | meta.flags;
-    const uint32_t bytes = mbufs[0]->pkt_len;
+        return receive_across(c, lone, got);
+    if (got < 1) {
+        const int end = traced_receive(c, 1, {});
+        return likely(end == 0) ? 0 : receive_last(c, lone, end);
+    }
+    const uint32_t other = (protocol::header_word(lone.meta.data) ^ c.rx_word) | lone.meta.flags;
+    const uint32_t bytes = lone.mbufs[0]->pkt_len;
     if (unlikely(other != 0 || c.rx.left.messages == 0 ||
                  bytes > w.peer_inline_max.load(std::memory_order_relaxed)))
-        return receive_other(c, mbufs, &meta, imm);
-    if (imm != nullptr)
-        *imm = protocol::header_argument(meta.data);
-    c.rx.left.messages--;
-    return traced_receive(c, 1, {1, 0, bytes});
+        return receive_other(c, lone);
+    if (lone.imm != nullptr)
+        *lone.imm = protocol::header_argument(lone.meta.data);
+    return traced_run(c, 1, 1, bytes);
 }
 
 /// A reservation that found nothing. @return as the call does
@@ -310,35 +366,72 @@ int reserved_nothing(Channel &c)
     return result;
 }
 
+/// ntbmsg_channel_send_burst() of one message, or of any other number. Each is a function of its
+/// own: it saves the registers that it needs, not those of the other.
+template <bool One>
+[[gnu::always_inline]] inline int send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs,
+                                             const uint32_t *imm, uint16_t n)
+{
+    Channel *found = channel_of(channel, "ntbmsg_channel_send_burst");
+    if (unlikely(found == nullptr || mbufs == nullptr))
+        return -EINVAL;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", "ntbmsg_channel_send_burst");
+    if (unlikely(c.proxy != nullptr))
+        return traced_send(c, n, send_shared(c, mbufs, imm, n));
+    return traced_send(c, n,
+                       One && likely(is_short(c, mbufs[0])) ? send_short(c, mbufs, imm)
+                                                            : send_many(c, mbufs, imm, n));
+}
+__rte_noinline int send_burst_of_one(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm)
+{
+    return send_burst<true>(channel, mbufs, imm, 1);
+}
+__rte_noinline int send_burst_of_many(ntbmsg_channel *channel, rte_mbuf **mbufs,
+                                      const uint32_t *imm, uint16_t n)
+{
+    return send_burst<false>(channel, mbufs, imm, n);
+}
+
+/// As send_burst(), of ntbmsg_channel_recv_burst().
+template <bool One>
+[[gnu::always_inline]] inline int receive_burst(ntbmsg_channel *channel, rte_mbuf **mbufs,
+                                                uint32_t *imm, uint16_t n)
+{
+    Channel *found = channel_of(channel, "ntbmsg_channel_recv_burst");
+    if (unlikely(found == nullptr || mbufs == nullptr))
+        return -EINVAL;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", "ntbmsg_channel_recv_burst");
+    if (unlikely(c.proxy != nullptr))
+        return receive_shared(c, mbufs, imm, n);
+    if (unlikely(c.parked.first != nullptr))
+        return receive_parked(c, mbufs, imm, n);
+    return One ? receive_one(c, mbufs, imm) : receive_some(c, mbufs, imm, n);
+}
+__rte_noinline int receive_burst_of_one(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm)
+{
+    return receive_burst<true>(channel, mbufs, imm, 1);
+}
+__rte_noinline int receive_burst_of_many(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm,
+                                         uint16_t n)
+{
+    return receive_burst<false>(channel, mbufs, imm, n);
+}
+
 } // namespace
 
 int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
                               uint16_t n)
 {
-    Channel *found = channel_of(channel, __func__);
-    if (unlikely(found == nullptr || mbufs == nullptr))
-        return -EINVAL;
-    Channel &c = *found;
-    const Using use(watch_of_user(c), "channel", __func__);
-    if (unlikely(c.proxy != nullptr))
-        return traced_send(c, n, send_shared(c, mbufs, imm, n));
-    return traced_send(c, n,
-                       n == 1 && likely(is_short(c, mbufs[0])) ? send_short(c, mbufs, imm)
-                                                               : send_many(c, mbufs, imm, n));
+    return n == 1 ? send_burst_of_one(channel, mbufs, imm)
+                  : send_burst_of_many(channel, mbufs, imm, n);
 }
 
 int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
-    Channel *found = channel_of(channel, __func__);
-    if (unlikely(found == nullptr || mbufs == nullptr))
-        return -EINVAL;
-    Channel &c = *found;
-    const Using use(watch_of_user(c), "channel", __func__);
-    if (unlikely(c.proxy != nullptr))
-        return receive_shared(c, mbufs, imm, n);
-    if (unlikely(c.parked.first != nullptr))
-        return receive_parked(c, mbufs, imm, n);
-    return n == 1 ? receive_one(c, mbufs, imm) : receive_some(c, mbufs, imm, n);
+    return n == 1 ? receive_burst_of_one(channel, mbufs, imm)
+                  : receive_burst_of_many(channel, mbufs, imm, n);
 }
 
 int ntbmsg_channel_reserve(ntbmsg_channel *channel, ntbmsg_room *rooms, uint16_t n)

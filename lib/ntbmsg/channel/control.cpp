@@ -24,6 +24,7 @@ void take_opening(Channel &c, const protocol::Opening &opening)
     const uint64_t longest =
         std::min<uint64_t>(std::max<uint64_t>(room, w.inline_max), w.peer_max_message);
     c.longest = static_cast<uint32_t>(std::min<uint64_t>(longest, opening.max_message));
+    c.short_max = std::min(w.inline_max, c.longest);
 }
 
 void on_accept(Channel &c, rte_mbuf *m)

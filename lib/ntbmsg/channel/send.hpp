@@ -34,7 +34,7 @@ struct Batch {
                                         const uint32_t *imm, unsigned n, Batch &batch)
 {
     const Worker &w = *c.worker;
-    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.longest);
+    const uint32_t word = c.tx_word, short_max = c.short_max;
     uint64_t bytes = 0;
     uint32_t buffers = 0;
     unsigned i = 0;
@@ -43,7 +43,7 @@ struct Batch {
         if (unlikely(m == nullptr))
             break;
         const uint32_t length = m->pkt_len;
-        if (unlikely(length > inline_max)) {
+        if (unlikely(length > short_max)) {
             if (length > c.longest)
                 break;
             const uint32_t need = w.peer_buffers.of(length);
@@ -66,19 +66,17 @@ void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken);
 /// that none of them is looked at here. @return how many; send() says why not all
 [[gnu::always_inline]] inline unsigned send_alike(Channel &c, rte_mbuf **mbufs, unsigned n)
 {
-    const Worker &w = *c.worker;
-    rte_pmd_plx_ntb_tx_flow flow;
-    flow.meta = {protocol::header(c.tx_word, 0), 0, 0};
-    flow.longest = std::min(w.inline_max, c.longest);
-    flow.reserved = 0;
-    const int taken = w.flow_calls->tx(w.burst.tx_queue, mbufs, &flow,
+    Worker &w = *c.worker;
+    w.tx_flow.meta.data = protocol::header(c.tx_word, 0);
+    w.tx_flow.longest = c.short_max;
+    const int taken = w.flow_calls->tx(w.burst.tx_queue, mbufs, &w.tx_flow,
                                        static_cast<uint16_t>(std::min(n, c.tx.now.messages)));
     if (unlikely(taken <= 0))
         return 0;
     const auto sent = static_cast<unsigned>(taken);
     c.tx.sent({sent, 0});
     c.tx_messages.add(sent);
-    c.tx_bytes.add(flow.bytes);
+    c.tx_bytes.add(w.tx_flow.bytes);
     return sent;
 }
 

@@ -157,7 +157,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
     w.peer_buffers.set(hello.buf_bytes);
     w.peer_inline_max.store(std::min(hello.inline_max, protocol::inline_limit),
                             std::memory_order_relaxed);
-    w.held.flow.longest = w.peer_inline_max.load(std::memory_order_relaxed);
+    w.rx_flow.longest = w.held.flow.longest = w.peer_inline_max.load(std::memory_order_relaxed);
     w.lends = (hello.features & protocol::feature_lending) != 0;
     w.bundles = (hello.features & protocol::feature_credits) != 0;
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);

@@ -93,7 +93,8 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     w.losses = &e.losses;
     w.ends = &e.ends;
     w.chores = chore_hello;
-    w.held.flow.flags = protocol::op_data;
+    static_assert(protocol::op_data == 0); // the flags of tx_flow, too
+    w.rx_flow.flags = w.held.flow.flags = protocol::op_data;
     w.held.flow.high = w.held.words;
     w.reads_left = read_bytes_per_poll;
     w.inline_max = sizes.inline_max;

@@ -63,16 +63,15 @@ struct Parked {
 
 } // namespace ntbmsg
 
-/// Cleared when the slot is released, except what is marked as lasting. A burst touches the first
-/// two cache lines only.
+/// Cleared when the slot is released, except what is marked as lasting. A burst of short messages
+/// touches the first two cache lines only.
 struct alignas(64) ntbmsg_channel {
     uint32_t tx_word;              ///< of the peer's slot
     std::atomic<uint32_t> rx_word; ///< of this slot; 0: free
-    ntbmsg::SendCredit tx;
-    ntbmsg::Worker *worker; ///< lasting
+    ntbmsg::Worker *worker;        ///< lasting
     ntbmsg::Parked parked;
     ntbmsg::ReceiveCredit rx;
-    uint32_t longest; ///< longest message that the peer accepts
+    uint32_t short_max; ///< longest message that the peer accepts and that uses no receive buffer
     std::atomic<uint8_t> state;
     bool want_write; ///< a send was cut short
     bool close_seen;
@@ -81,10 +80,12 @@ struct alignas(64) ntbmsg_channel {
     bool begun;               ///< the worker's thread knows it
     ntbmsg::Proxy *proxy;     ///< shared with other threads if the worker is dedicated; else NULL
     ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
+    ntbmsg::SendCredit tx; ///< `granted` is in the third line
 
     // Slow path from here.
-    uint32_t owed;   ///< Owed
-    uint32_t events; ///< for the poll set
+    uint32_t longest; ///< longest message that the peer accepts
+    uint32_t owed;    ///< Owed
+    uint32_t events;  ///< for the poll set
     ntbmsg::PollSet *set;
     void *user;
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
@@ -115,6 +116,7 @@ struct alignas(64) ntbmsg_channel {
     uint8_t own_private[NTBMSG_MAX_PRIVATE];
     [[no_unique_address]] ntbmsg::Watch watch; ///< if the worker is dedicated
 };
+static_assert(offsetof(ntbmsg_channel, tx.granted) == 128);
 static_assert(sizeof(ntbmsg_channel) <= 704 + sizeof(ntbmsg::Watch) / 8 * 64,
               "an idle channel costs less than 1 KiB");
 

@@ -80,6 +80,9 @@ struct alignas(64) ntbmsg_worker {
     uint32_t inline_max;                   ///< up to it a message to the peer counts as inline,
     std::atomic<uint32_t> peer_inline_max; ///< and one from the peer; any thread reads it
     ntbmsg::Buffers peer_buffers;          ///< receive buffers that a long message uses
+    // Of which a burst says only what differs from one channel to the next: flags are 0 (DATA).
+    rte_pmd_plx_ntb_tx_flow tx_flow;
+    rte_pmd_plx_ntb_rx_flow rx_flow;
 
     // Slow path from here.
     ntbmsg::OwingList owing;
