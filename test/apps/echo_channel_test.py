@@ -49,6 +49,30 @@ def case_built_in_place(world):
     peer.quit()
 
 
+def case_many_with_long_messages(world):
+    """Each channel is granted a whole message of the size that both sides were started with; what a channel
+    does not take is an error at start."""
+    count = "80"
+    peer = world.console("serve", "--channels", count, "--max-message", "70000", "--auto-start")
+    host = world.console("send", "--channels", count, "--connect", "--forward-mode", "ping", "--count", "3",
+                         "--size", "70000")
+    host.tell("start", f"wait done {PATIENCE}")
+    answer = host.ask("show stats")
+    expect(answer.count("3 answers") == 80, answer)
+    peer.quit()
+    host.tell("stop")
+    peer = world.console("serve", "--channels", count, "--auto-start")
+    host.tell("start", f"wait done {PATIENCE}")
+    host.process.expect_end(1, "channel ", " takes messages of ", "not of size 70000: start the peer with "
+                            "--max-message 70000, or both with fewer --channels")
+    peer.quit()
+    peer = world.console("serve", "--channels", count, "--max-message", "70000", "--auto-start")
+    host = world.console("send", "--channels", count, "--connect", "--forward-mode", "ping", "--count", "3")
+    host.tell("set size 70000", "start", f"wait done {PATIENCE}")
+    host.process.expect_end(1, " has room for answers of ", "start this side with --size 70000")
+    peer.quit()
+
+
 def case_built_for_peers_that_die(world):
     peer = world.console("serve", "--channels", "2", "--build", "in-place", "--auto-start")
     own = ("--channels", "2", "--connect", "--forward-mode", "ping", "--size", "5000", "--in-flight", "16",

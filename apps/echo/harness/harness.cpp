@@ -65,7 +65,8 @@ Settings for_mode(Settings settings, const Mode &mode)
 Harness::Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &options,
                  std::function<void()> on_period)
     : endpoint_(endpoint), device_(device), options_(options), on_period_(std::move(on_period)),
-      settings_(settings_of(options)), carrier_(endpoint, options.channels, options.connect),
+      settings_(settings_of(options)),
+      carrier_(endpoint, options.channels, channel_credit_bytes(options), options.connect),
       queues_(options.queues + options.channels), next_stats_(Clock::now())
 {
     unsigned lcore = 0;
@@ -165,6 +166,40 @@ std::string Harness::check_sizes() const
     return {};
 }
 
+/// What a channel takes is known once it is open. (Mode file makes its messages no longer.)
+/// @return empty, or what it does not take
+std::string Harness::check_channel(uint16_t q) const
+{
+    const Mode &mode = *queues_[q].mode;
+    const uint64_t size = for_mode(settings_, mode).size;
+    if (mode.default_size == 0 || mode.make == make_file)
+        return {};
+    const uint32_t takes = way(q).max_message(), granted = way(q).granted_bytes();
+    if (takes != 0 && size > takes)
+        return name(q) + " takes messages of " + std::to_string(takes) +
+               " bytes at most, not of size " + std::to_string(size) +
+               ": start the peer with --max-message " + std::to_string(size) +
+               ", or both with fewer --channels";
+    if (mode.make == make_ping && granted != 0 && size > granted)
+        return name(q) + " has room for answers of " + std::to_string(granted) +
+               " bytes at most, not of size " + std::to_string(size) +
+               ": start this side with --size " + std::to_string(size) +
+               ", or both with fewer --channels";
+    return {};
+}
+
+std::string Harness::check_channels()
+{
+    std::string error;
+    if (!running_ || options_.channels == 0)
+        return error;
+    queues_.back().worker->call([&] {
+        for (auto q = static_cast<uint16_t>(options_.queues); q < queues() && error.empty(); ++q)
+            error = check_channel(q);
+    });
+    return error;
+}
+
 Way Harness::way(uint16_t q) const
 {
     return {endpoint_, q, is_channel(q) ? carrier_.handle(q - options_.queues) : nullptr};
@@ -262,6 +297,7 @@ std::string Harness::start(bool prime)
         if (std::string error = ports_.start(queues()); !error.empty())
             return error;
     }
+    too_small_.clear();
     make_forwarders();
     if (prime)
         prime_queues();
@@ -318,6 +354,7 @@ std::string Harness::clear_stats()
 
 void Harness::links_lost()
 {
+    too_small_.clear();
     for (uint16_t q = 0; q < queues_.size(); ++q)
         inspect(q, [](Forwarder &forwarder) { forwarder.link_lost(); });
 }
@@ -372,9 +409,19 @@ void Harness::print_notes()
         std::fflush(stdout);
 }
 
+/// Says once that nothing will ever go on a channel.
+void Harness::look_at_channels()
+{
+    if (!too_small_.empty() || (too_small_ = check_channels()).empty())
+        return;
+    std::printf("%s\n", too_small_.c_str());
+    std::fflush(stdout);
+}
+
 void Harness::tick()
 {
     look_at_events();
+    look_at_channels();
     print_notes();
     if (options_.stats_period == 0 || Clock::now() < next_stats_)
         return;
@@ -402,7 +449,11 @@ std::string Harness::wait(double seconds, const std::function<bool()> &fact, con
 std::string Harness::wait_connected(double seconds)
 {
     const std::string error = wait(
-        seconds, [this] { return connected(); }, "no peer connected in time: ");
+        seconds, [this] { return connected() || !too_small_.empty(); },
+        "no peer connected in time: ");
+    look_at_channels(); // the last one may have opened since the last tick
+    if (!too_small_.empty())
+        return too_small_;
     const std::string why = app::why_no_peer(endpoint_);
     return error.empty() ? error : error + (why.empty() ? "not all channels are open" : why);
 }
@@ -415,10 +466,12 @@ std::string Harness::wait_done(double seconds)
         bool all = true;
         for (uint16_t q = 0; q < queues_.size(); ++q)
             inspect(q, [&](Forwarder &f) { all = all && (f.done() || !f.ends()); });
-        return all;
+        return all || !too_small_.empty();
     };
     const std::string error = wait(seconds, all_done, "not done in time");
     print_notes();
+    if (!too_small_.empty())
+        return too_small_;
     return error.empty() ? files_.take_failures() : error;
 }
 

@@ -103,6 +103,8 @@ private:
     };
 
     std::string check_sizes() const;
+    std::string check_channel(uint16_t queue) const;
+    std::string check_channels();
     bool is_channel(uint16_t queue) const { return queue >= options_.queues; }
     Way way(uint16_t queue) const;
     bool connected();
@@ -113,6 +115,7 @@ private:
     void links_lost();
     void look_at_events();
     void print_notes();
+    void look_at_channels();
     std::string wait(double seconds, const std::function<bool()> &fact, const char *what);
 
     ntbmsg_endpoint *const endpoint_;
@@ -126,6 +129,7 @@ private:
     std::vector<std::unique_ptr<ForwardingLcore>> workers_;
     std::vector<Queue> queues_;
     bool running_ = false;
+    std::string too_small_; ///< what check_channels() has found since the last start
     Clock::time_point next_stats_;
 };
 

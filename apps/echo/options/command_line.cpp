@@ -31,6 +31,7 @@ constexpr uint64_t most_receive_buffers = 2044;
 constexpr uint64_t least_ring = 4096;     // that a device chooses
 constexpr uint64_t buffers_per_line = 14; // of the receive-buffer ring
 constexpr uint64_t default_tx_mbufs = 4096;
+constexpr uint64_t most_credit_bytes = uint64_t{1} << 20; // of a channel: keeps the ring busy
 
 std::vector<app::Option> option_table(Options &o)
 {
@@ -267,6 +268,23 @@ std::string help_text()
            "wrong.\n";
 }
 
+namespace
+{
+
+/// Receive buffers that lie in the rings of all queue pairs, and those that remain for channels.
+struct Buffers {
+    uint64_t in_rings, for_channels;
+};
+Buffers buffers_of(const ntbmsg_endpoint_options &options)
+{
+    const uint64_t all = options.buffers != 0 ? options.buffers : default_buffers;
+    const uint64_t pairs = options.queues + options.workers;
+    const uint64_t in_rings = options.queue_buffers != 0 ? options.queue_buffers * pairs : all / 2;
+    return {in_rings, all - in_rings};
+}
+
+} // namespace
+
 ntbmsg_endpoint_options endpoint_options(const Options &o)
 {
     ntbmsg_endpoint_options options;
@@ -289,9 +307,26 @@ ntbmsg_endpoint_options endpoint_options(const Options &o)
         options.queue_buffers = static_cast<uint32_t>(needed);
         options.buffers = static_cast<uint32_t>(std::max(default_buffers, needed * 2 * pairs));
     }
+    // Each channel holds a whole message of its own.
+    const Buffers buffers = buffers_of(options);
+    if (o.channels * pieces > buffers.for_channels) {
+        options.queue_buffers = static_cast<uint32_t>(buffers.in_rings / pairs);
+        options.buffers = static_cast<uint32_t>(buffers.in_rings + o.channels * pieces);
+    }
     options.tx_mbufs =
         static_cast<uint32_t>(std::max(default_tx_mbufs, 2 * (longest / default_buffer_bytes + 1)));
     return options;
+}
+
+uint32_t channel_credit_bytes(const Options &o)
+{
+    if (o.channels == 0)
+        return 0;
+    const ntbmsg_endpoint_options options = endpoint_options(o);
+    const uint64_t bytes = options.buf_bytes != 0 ? options.buf_bytes : default_buffer_bytes;
+    const uint64_t share = buffers_of(options).for_channels / o.channels * bytes;
+    const uint64_t longest = std::max(o.max_message, o.size);
+    return static_cast<uint32_t>(std::max({std::min(share, most_credit_bytes), longest, bytes}));
 }
 
 } // namespace echo

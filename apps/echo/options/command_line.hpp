@@ -60,6 +60,10 @@ std::string help_text();
 
 /// What the endpoint has to be like for these options.
 ntbmsg_endpoint_options endpoint_options(const Options &options);
+/// Bytes in receive buffers that a peer may have sent on each channel and this side not received:
+/// an equal part of what the worker has for all of them, and at least the longest message that the
+/// options name.
+uint32_t channel_credit_bytes(const Options &options);
 
 } // namespace echo
 

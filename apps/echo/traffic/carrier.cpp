@@ -20,7 +20,6 @@ constexpr uint64_t tries_per_second = 50;
 // What a peer may have sent and we not have received: enough to keep the ring busy, and a part of
 // what the worker has for all of them.
 constexpr uint32_t credit_messages = 512;
-constexpr uint32_t credit_bytes = 1U << 20;
 constexpr uint64_t rx_mbufs = 16384; // of a worker, by default
 constexpr uint32_t busy_reason = 1;
 
@@ -51,8 +50,9 @@ const char *name_of(enum ntbmsg_channel_state state)
 
 } // namespace
 
-Carrier::Carrier(ntbmsg_endpoint *endpoint, uint64_t channels, bool connects)
-    : worker_(ntbmsg_endpoint_worker(endpoint, 0)), connects_(connects), slots_(channels)
+Carrier::Carrier(ntbmsg_endpoint *endpoint, uint64_t channels, uint32_t credit_bytes, bool connects)
+    : worker_(ntbmsg_endpoint_worker(endpoint, 0)), credit_bytes_(credit_bytes),
+      connects_(connects), slots_(channels)
 {
 }
 
@@ -152,7 +152,7 @@ ntbmsg_channel_options Carrier::options(const uint32_t &number) const
     ntbmsg_channel_options_init(&options);
     const uint64_t share = rx_mbufs / 2 / slots_.size();
     options.credit_messages = static_cast<uint32_t>(std::min<uint64_t>(credit_messages, share));
-    options.credit_bytes = credit_bytes;
+    options.credit_bytes = credit_bytes_;
     options.private_data = &number;
     options.private_bytes = sizeof(number);
     return options;

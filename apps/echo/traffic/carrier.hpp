@@ -22,8 +22,9 @@ class Carrier final : public Pollable
 {
 public:
     /// @param endpoint  has one worker if there are channels
+    /// @param credit_bytes  of each channel
     /// @param connects  this side connects, the other one listens
-    Carrier(ntbmsg_endpoint *endpoint, uint64_t channels, bool connects);
+    Carrier(ntbmsg_endpoint *endpoint, uint64_t channels, uint32_t credit_bytes, bool connects);
     /// Closes all channels. No lcore drives it any more.
     ~Carrier() override;
 
@@ -58,6 +59,7 @@ private:
     ntbmsg_channel_options options(const uint32_t &number) const;
 
     ntbmsg_worker *const worker_;
+    const uint32_t credit_bytes_;
     const bool connects_;
     ntbmsg_listener *listener_ = nullptr;
     std::vector<Slot> slots_;

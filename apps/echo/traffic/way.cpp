@@ -68,15 +68,24 @@ int Way::receive_on_channel(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) con
     return got;
 }
 
-uint32_t Way::max_message() const
+/// @return zeros where the channel is not open
+ntbmsg_channel_info Way::info() const
 {
-    if (channel == nullptr)
-        return ntbmsg_endpoint_max_message(endpoint);
     ntbmsg_channel_info info{};
     info.size = sizeof(info);
     const bool open =
         *channel != nullptr && ntbmsg_channel_state_get(*channel) == NTBMSG_CHANNEL_OPEN;
-    return open && ntbmsg_channel_info_get(*channel, &info) == 0 ? info.max_message : 0;
+    return open && ntbmsg_channel_info_get(*channel, &info) == 0 ? info : ntbmsg_channel_info{};
+}
+
+uint32_t Way::max_message() const
+{
+    return channel == nullptr ? ntbmsg_endpoint_max_message(endpoint) : info().max_message;
+}
+
+uint32_t Way::granted_bytes() const
+{
+    return info().granted_bytes;
 }
 
 } // namespace echo

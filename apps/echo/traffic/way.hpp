@@ -56,10 +56,14 @@ struct Way {
     }
     /// Longest message in bytes that the peer takes; 0: there is none.
     uint32_t max_message() const;
+    /// Bytes of receive buffers that the peer has for what it sends on the channel; 0: it is not
+    /// open.
+    uint32_t granted_bytes() const;
     /// What of ntbmsg_meta::data travels.
     uint64_t stamp_mask() const { return channel == nullptr ? ~uint64_t{0} : channel_stamp_mask; }
 
 private:
+    ntbmsg_channel_info info() const;
     int send_on_channel(rte_mbuf **mbufs, const ntbmsg_meta *meta, uint16_t n) const;
     int receive_on_channel(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) const;
     int reserve_on_channel(ntbmsg_room *rooms, uint16_t n) const;

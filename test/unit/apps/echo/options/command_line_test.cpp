@@ -34,6 +34,29 @@ TEST(EchoOptions, TheHarnessHasThreeWaysIn)
     }
 }
 
+TEST(EchoOptions, EachChannelIsGrantedItsPartAndTheLongestMessage)
+{
+    const struct {
+        std::vector<std::string> words;
+        uint32_t credit;
+        uint32_t buffers; ///< 0: as the device chooses
+    } table[] = {
+        {{"-i", "--channels", "1"}, 1 << 20, 0},
+        {{"-i", "--channels", "32"}, 1 << 17, 0},
+        {{"-i", "--channels", "32", "--size", "70000"}, 1 << 17, 0},
+        {{"-i", "--channels", "300", "--size", "70000"},
+         70000 / 2048 * 2048 + 2048,
+         2048 + 300 * 35},
+        {{"-i", "--channels", "300", "--max-message", "3000"}, 6 * 2048, 0},
+    };
+    for (const auto &row : table) {
+        echo::Options options;
+        ASSERT_EQ(parse(row.words, options), "");
+        EXPECT_EQ(echo::channel_credit_bytes(options), row.credit) << row.words[2];
+        EXPECT_EQ(echo::endpoint_options(options).buffers, row.buffers) << row.words[2];
+    }
+}
+
 TEST(EchoOptions, RolesExcludeEachOther)
 {
     for (const std::vector<std::string> &words : {std::vector<std::string>{},
