@@ -123,8 +123,12 @@ int serve(const std::string &path, ntbd::Config *config)
     std::optional<ntbd::Eal> eal;
     if (!config->device.empty()) {
         eal.emplace(config->eal);
-        if (!eal->running())
+        if (!eal->running()) {
+            ntbd::log("%s: the EAL does not start with the words of its 'eal' lines, and has said "
+                      "why",
+                      path.c_str());
             return 1;
+        }
     }
     // The device is opened as root, and the server asks for its own user when it begins.
     ntbd::Mailbox mailbox;
