@@ -55,6 +55,7 @@ bool Countdown::strikes()
 void DmaChannel::open(DmaHost &host, Chip &chip, unsigned index)
 {
     host_ = &host;
+    switches_ = &host.switches();
     chip_ = &chip;
     index_ = index;
     base_ = facts::dma_base(index);
@@ -144,14 +145,15 @@ void DmaChannel::serve()
     }
     if (taken(reset_))
         function_reset();
-    release_late(!late_.on());
+    if (!late_.empty())
+        release_late(!late_.on());
     budget_ = faults_.pace == 0 ? unlimited : faults_.pace;
     if (hung())
         return;
     if (!bus_master())
         start_.store(false); // it is not remembered (I)
     // What was read ahead came from another ring. The one in hand is moved to its end.
-    if (taken(rewritten_) && host_->switches().dma_rewrite_drops)
+    if (taken(rewritten_) && switches().dma_rewrite_drops)
         fetched_count_ = fetched_next_ = 0;
     if (may_go_on(!in_hand_) && taken(start_))
         begin();
@@ -174,7 +176,7 @@ bool DmaChannel::may_go_on(bool between)
         answers |= dma_field::abort_done.mask();
     if (stop && !stopped_)
         answers |= dma_field::stop_done.mask();
-    const bool again = taken(pause_asked_) && host_->switches().dma_pause_repeats;
+    const bool again = taken(pause_asked_) && switches().dma_pause_repeats;
     if (pause && (!paused_ || again))
         answers |= dma_field::pause_done.mask();
     if (answers != 0)
@@ -246,14 +248,14 @@ int DmaChannel::fault(Fault fault, uint32_t argument)
 void DmaChannel::function_reset()
 {
     late_.drop();
-    host_->reset_dma(index_, hung() && !host_->switches().dma_flr_revives);
+    host_->reset_dma(index_, hung() && !switches().dma_flr_revives);
     forget();
 }
 
 void DmaChannel::begin()
 {
     const uint32_t mode = dma_field::mode.get(reg(dma_reg::ctrl_status));
-    if (running_ && !host_->switches().dma_restart_harmless) {
+    if (running_ && !switches().dma_restart_harmless) {
         in_hand_ = false;
         set(dma_reg::ring_next, static_cast<uint32_t>(ring_base()));
     }
@@ -324,7 +326,7 @@ void DmaChannel::move()
         DmaPiece piece = t.rest(done_);
         piece.bytes = std::min({piece.bytes, budget_, faults_.link_loss});
         fate = dma_move(*host_, copier_, source_, destination_, requester_, piece, &moved);
-        if (fate == Fate::write_refused && !host_->switches().dma_refused_writes_fail) {
+        if (fate == Fate::write_refused && !switches().dma_refused_writes_fail) {
             fate = Fate::moved; // posted: no completion reports it to the engine
             moved = piece.bytes;
         }
@@ -355,7 +357,7 @@ void DmaChannel::count_link_loss(uint64_t moved)
 bool DmaChannel::timeout_hangs() const
 {
     const bool waits = dma_field::timeout_off.get(reg(dma_reg::dev_ctl2)) != 0;
-    return host_->switches().dma_timeout_hangs && !waits;
+    return switches().dma_timeout_hangs && !waits;
 }
 
 void DmaChannel::fail(Fate fate)
@@ -363,7 +365,7 @@ void DmaChannel::fail(Fate fate)
     const bool read = fate == Fate::read_refused || fate == Fate::read_lost;
     if (fate == Fate::card_gone)
         forget();
-    else if (host_->switches().dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
+    else if (switches().dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
         hang();
     else
         complete(read ? dma_field::done_read_failed.mask() : dma_field::done_write_failed.mask());
@@ -410,7 +412,7 @@ void DmaChannel::put_off(const DmaWriteBack &done)
 }
 
 /// One wait for the data of some descriptors.
-void DmaChannel::settle()
+void DmaChannel::settle_now()
 {
     copier_.settle();
     const unsigned count = std::exchange(unsettled_count_, 0);

@@ -100,7 +100,12 @@ private:
     void fail(Fate fate);
     void hang();
     void complete(uint32_t result);
-    void settle();
+    void settle_now();
+    void settle()
+    {
+        if (copier_.loose() || unsettled_count_ != 0)
+            settle_now();
+    }
     void halt(uint32_t status);
     void latch(uint32_t events);
     void forget();
@@ -120,9 +125,9 @@ private:
     bool find_ring_memory(uint64_t bus);
     bool fetch_one(uint64_t slot, bool reachable, DmaDescriptor *out);
     bool slack_answers(uint64_t end, unsigned descriptors);
-    void fetch(uint64_t slot);
+    void fetch(uint64_t slot, const Extent &ring);
     void reorder();
-    bool has_fetched();
+    bool has_fetched(const Extent &ring);
     const DmaDescriptor *next_in_ring();
     bool is_usual() const;
     bool goes_on_as_usual(const std::atomic<uint32_t> *csr) const;
@@ -134,6 +139,7 @@ private:
     void release_late(bool all);
     void store_back(const DmaWriteBack &done);
 
+    const Switches &switches() const { return *switches_; }
     uint32_t reg(uint32_t offset) const { return get(*chip_, base_ + offset); }
     uint64_t reg64(uint32_t offset) const { return get64(*chip_, base_ + offset); }
     /// The channel's lock orders the engine's own accesses; who else reads needs the value alone.
@@ -147,6 +153,7 @@ private:
     bool hung() const { return (chip_->dma_state[index_].load() & dma_hung) != 0; }
 
     DmaHost *host_ = nullptr;
+    const Switches *switches_ = nullptr;
     Chip *chip_ = nullptr;
     unsigned index_ = 0;
     uint32_t base_ = 0;

@@ -24,6 +24,7 @@ public:
     int set(uint32_t reads);
     bool on() const { return reads_ != 0; }
     void read_seen() { seen_++; }
+    bool empty() const { return count_ == 0; }
     bool full() const { return count_ == room; }
     /// Not when full.
     void keep(const DmaWriteBack &done);

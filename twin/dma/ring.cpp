@@ -34,10 +34,10 @@ void put_first_word(uint32_t *words, uint32_t value)
 // The chip rounds down to what it takes for alignment (Q12).
 uint64_t DmaChannel::ring_base() const
 {
-    return reg64(dma_reg::ring_lo) & ~uint64_t{host_->switches().dma_ring_align - 1};
+    return reg64(dma_reg::ring_lo) & ~uint64_t{switches().dma_ring_align - 1};
 }
 
-DmaChannel::Extent DmaChannel::extent() const
+inline DmaChannel::Extent DmaChannel::extent() const
 {
     const uint64_t base = ring_base();
     return {base, base + uint64_t{reg(dma_reg::ring_count)} * facts::dma_desc_bytes};
@@ -101,7 +101,7 @@ inline bool DmaChannel::fetch_one(uint64_t slot, bool reachable, DmaDescriptor *
 // An engine that reads on behind the end before it wraps finds there what is of no use, or nothing.
 bool DmaChannel::slack_answers(uint64_t end, unsigned descriptors)
 {
-    if (!host_->switches().dma_fetches_past_end)
+    if (!switches().dma_fetches_past_end)
         return true;
     for (unsigned i = 0; i < descriptors; i++)
         if (descriptor_at(end + i * facts::dma_desc_bytes) == nullptr)
@@ -111,18 +111,17 @@ bool DmaChannel::slack_answers(uint64_t end, unsigned descriptors)
 
 // Reads ahead until a slot is not valid. What is written into a slot later than that is not seen
 // before the next fetch.
-void DmaChannel::fetch(uint64_t slot)
+void DmaChannel::fetch(uint64_t slot, const Extent &ring)
 {
     settle(); // or what was moved would be found valid
     fetched_count_ = fetched_next_ = 0;
     fetch_failed_ = false;
     expire_direct();
     const uint32_t limit = dma_field::fetch_limit.get(reg(dma_reg::prefetch));
-    const uint64_t unit = host_->switches().dma_prefetch_unit;
+    const uint64_t unit = switches().dma_prefetch_unit;
     unsigned wanted = fetch_max; // which is what 0 stands for (SDK R)
     if (limit != 0)
         wanted = static_cast<unsigned>(std::min<uint64_t>(limit * unit, fetch_max));
-    const Extent ring = extent();
     const bool stops = dma_field::stop_at_end.get(reg(dma_reg::ctrl_status)) != 0;
     const bool reachable = !host_->cut_off();
     const uint64_t first = slot;
@@ -145,7 +144,7 @@ void DmaChannel::reorder()
 {
     DmaDescriptor *const d = fetched_ + fetched_next_;
     const bool relaxed = dma_field::relaxed_data_write.get(reg(dma_reg::ctrl_status)) != 0;
-    if (!relaxed || !host_->switches().dma_relaxed_reorders || d->passed ||
+    if (!relaxed || !switches().dma_relaxed_reorders || d->passed ||
         fetched_count_ - fetched_next_ < 2)
         return;
     std::swap(d[0], d[1]);
@@ -153,12 +152,12 @@ void DmaChannel::reorder()
 }
 
 /// @return false: there is none, and the engine has halted
-inline bool DmaChannel::has_fetched()
+inline bool DmaChannel::has_fetched(const Extent &ring)
 {
     if (fetched_next_ != fetched_count_)
         return true;
     const uint64_t slot = uint64_t{reg(dma_reg::ring_hi)} << 32 | reg(dma_reg::ring_next);
-    fetch(slot);
+    fetch(slot, ring);
     if (fetched_count_ != 0)
         return true;
     stop_at(slot);
@@ -173,7 +172,8 @@ const DmaDescriptor *DmaChannel::next_in_ring()
         halt(0);
         return nullptr;
     }
-    if (!has_fetched())
+    const Extent ring = extent();
+    if (!has_fetched(ring))
         return nullptr;
     reorder();
     const DmaDescriptor &next = fetched_[fetched_next_];
@@ -186,9 +186,9 @@ const DmaDescriptor *DmaChannel::next_in_ring()
     if (lap_left_ != 0)
         lap_left_--;
     if (!next.passed) {
-        if (!host_->switches().dma_last_is_completed)
+        if (!switches().dma_last_is_completed)
             set(dma_reg::ring_last, low(next.slot));
-        set(dma_reg::ring_next, low(extent().after(next.slot)));
+        set(dma_reg::ring_next, low(ring.after(next.slot)));
     }
     return &next;
 }
@@ -198,10 +198,9 @@ const DmaDescriptor *DmaChannel::next_in_ring()
 /// Nothing that concerns single descriptors was asked for.
 bool DmaChannel::is_usual() const
 {
-    const Switches &switches = host_->switches();
-    return faults_.quiet() && !late_.on() && !host_->beyond_link() &&
-           !switches.dma_relaxed_reorders && !switches.dma_last_is_completed &&
-           !switches.dma_writes_back_all && reg(dma_reg::ring_count) != 0;
+    const Switches &s = switches();
+    return faults_.quiet() && !late_.on() && !host_->beyond_link() && !s.dma_relaxed_reorders &&
+           !s.dma_last_is_completed && !s.dma_writes_back_all && reg(dma_reg::ring_count) != 0;
 }
 
 /// may_go_on(), where nothing has been asked for since it was true, and the ring is as it was.
@@ -243,8 +242,7 @@ inline bool DmaChannel::move_usual(const DmaDescriptor &d, const Extent &ring,
         put_off({d.slot, word, 0});
         return true;
     }
-    if (unsettled_count_ != 0)
-        settle();
+    settle();
     csr[dma_reg::ring_last_size / 4].store(t.bytes, std::memory_order_release);
     put_first_word(words, word);
     return true;
@@ -260,7 +258,7 @@ bool DmaChannel::run_usual()
     std::atomic<uint32_t> *const csr = chip_->csr + base_ / 4;
     uint64_t moved = 0;
     bool usual = true;
-    while (usual && goes_on_as_usual(csr) && has_fetched()) {
+    while (usual && goes_on_as_usual(csr) && has_fetched(ring)) {
         const unsigned first = fetched_next_;
         const unsigned end = fetched_count_;
         unsigned next = first;
@@ -278,7 +276,7 @@ bool DmaChannel::run_usual()
 void DmaChannel::stop_at(uint64_t slot)
 {
     fetched_count_ = fetched_next_ = 0;
-    if (!host_->switches().dma_last_is_completed)
+    if (!switches().dma_last_is_completed)
         set(dma_reg::ring_last, low(slot));
     if (!fetch_failed_)
         return halt(dma_field::invalid.mask());
@@ -290,7 +288,7 @@ void DmaChannel::stop_at(uint64_t slot)
 
 void DmaChannel::report(const DmaWriteBack &done)
 {
-    if (host_->switches().dma_last_is_completed)
+    if (switches().dma_last_is_completed)
         set(dma_reg::ring_last, low(done.slot));
     if (dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0)
         write_back(done);
@@ -317,7 +315,7 @@ void DmaChannel::store_back(const DmaWriteBack &done)
     uint32_t *const words = host_->cut_off() ? nullptr : descriptor_at(done.slot);
     if (words == nullptr)
         return;
-    if (host_->switches().dma_writes_back_all)
+    if (switches().dma_writes_back_all)
         for (unsigned i = 1; i < 4; i++)
             __atomic_store_n(words + i, 0, __ATOMIC_RELEASE);
     put_first_word(words, done.first_word);

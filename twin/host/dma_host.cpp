@@ -57,11 +57,6 @@ bool Host::cut_off() const
     return twin::cut_off(*this);
 }
 
-bool Host::owns_dma(unsigned channel) const
-{
-    return dma_owner(*chip, channel) == dma_owner_on(side);
-}
-
 // By channel, or counted among those on the same side (Q11).
 uint16_t Host::dma_requester(unsigned channel) const
 {

@@ -45,7 +45,10 @@ public:
     bool card_gone() const override { return gone; }
     bool cut_off() const override;
     bool beyond_link() const override { return one_chip && side == facts::Side::link; }
-    bool owns_dma(unsigned channel) const override;
+    bool owns_dma(unsigned channel) const override
+    {
+        return dma_owner(*chip, channel) == dma_owner_on(side);
+    }
     uint16_t dma_requester(unsigned channel) const override;
     void reset_dma(unsigned channel, bool hung) override;
     bool renew_direct(DirectAccess &direct, uint8_t window, uint64_t offset,
