@@ -127,6 +127,17 @@ def case_built_in_place(lab):
         expect(point["build"] == "in-place", "how")
 
 
+def case_built_beyond_the_ring(lab):
+    """A message that never finds as many receive buffers at once is left out, and said to be."""
+    lab.serve("--ring", "64")
+    result = lab.measured("--mode", "rate", "--size", "131072,131073", "--build", "in-place", "--ring", "64")
+    expect([p["size"] for p in result["points"]] == [131072], "the longest that fits")
+    expect_good(result["points"][0])
+    [left_out] = result["skipped"]
+    expect("131073 bytes" in left_out["what"] and "lines for the receive buffers of 131072 bytes" in left_out["why"],
+           str(left_out))
+
+
 def case_mixes(lab):
     lab.serve()
     imix = lab.measured("--mode", "rate,bidirectional", "--mix", "imix", "--verify")

@@ -215,6 +215,11 @@ std::string Sweep::why_skipped(const Planned &planned) const
     if (p.direction != Direction::in && most != 0 && p.size_to > most)
         return "the peer takes " + bytes(most) + " at most: serve with --max-message " +
                std::to_string(p.size_to);
+    const uint32_t built = servers_[planned.device]->longest_built();
+    if (options_.in_place && p.size_to > built)
+        return "the peer's ring has lines for the receive buffers of " + bytes(built) +
+               ", and one built in place needs all of them at once: serve with a longer --ring, "
+               "or --build mbuf";
     if (p.direction != Direction::out && p.size_to > device.max_message)
         return "this end takes " + bytes(device.max_message) + " at most: --max-message " +
                std::to_string(p.size_to);

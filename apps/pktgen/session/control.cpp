@@ -16,7 +16,7 @@ namespace
 {
 
 constexpr uint32_t magic = 0x4e474b50; // "PKGN"
-constexpr uint16_t version = 4;
+constexpr uint16_t version = 5;
 constexpr uint16_t control_queue = 0;
 constexpr uint64_t million = 1000000;
 constexpr uint32_t longest_rest_ms = 50; // a stop signal is looked at behind it
@@ -51,7 +51,7 @@ struct Wire {
     uint16_t role;
     uint8_t channels, direct;
     int32_t cpu;
-    uint32_t rest_ms, own_queues, lcores, lane, copy;
+    uint32_t rest_ms, own_queues, lcores, lane, copy, most_built;
     union { // by kind
         WirePoint point;
         WireReport report;
@@ -182,6 +182,7 @@ ControlMessage message_of(const Wire &wire)
     m.direct = wire.direct != 0;
     m.lane = wire.lane;
     m.copy = wire.copy;
+    m.most_built = wire.most_built;
     m.rest_ms = std::min(wire.rest_ms, longest_rest_ms);
     take_body(wire, m);
     return m;
@@ -204,6 +205,7 @@ Wire wire_of(const ControlMessage &m, Role role, uint64_t run)
     wire.direct = m.direct;
     wire.lane = m.lane;
     wire.copy = m.copy;
+    wire.most_built = m.most_built;
     put_body(m, wire);
     return wire;
 }

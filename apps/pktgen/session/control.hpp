@@ -43,6 +43,7 @@ struct ControlMessage {
     int32_t cpu = -1;         ///< hello: where the sender polls
     uint32_t queues = 0;      ///< hello: data queues of the sender
     bool channels = false;    ///< hello: it has a worker behind each
+    uint32_t most_built = 0;  ///< hello: bytes of a message that can be built at the sender
     uint32_t lcores = 0;      ///< ready: that drive the sender's queues
     bool direct = false;      ///< ready: the client stores into the exposed memory itself
     uint32_t lane = 0;        ///< report: number of the queue

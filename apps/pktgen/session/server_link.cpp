@@ -69,6 +69,7 @@ std::string ServerLink::greet()
     server_cpu_ = answer->cpu;
     server_boot_ = answer->text;
     server_copy_ = answer->copy;
+    longest_built_ = answer->most_built;
     const std::string unlike = match(*answer);
     return unlike.empty() ? channels_.connect(timeout_s_) : unlike;
 }

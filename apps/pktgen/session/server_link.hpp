@@ -73,6 +73,8 @@ public:
     const std::string &device() const { return device_; }
     const std::string &error() const { return error_; }
     int server_cpu() const { return server_cpu_; }
+    /// Longest message in bytes that can be built in its receive buffers.
+    uint32_t longest_built() const { return longest_built_; }
 
 private:
     std::string greet();
@@ -89,6 +91,7 @@ private:
     std::string error_;
     std::string server_boot_;
     int server_cpu_ = -1;
+    uint32_t longest_built_ = 0;
     uint32_t server_copy_ = 0; ///< enum CopyMode, or copy_refused
     uint64_t next_watch_ = 0;
     bool channels_are_driven_ = false;

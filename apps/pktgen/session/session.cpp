@@ -136,6 +136,7 @@ void Session::greet(uint64_t now)
     hello.queues = queues_;
     hello.channels = duty_.listener != nullptr;
     hello.copy = duty_.copy;
+    hello.most_built = longest_built(device_);
     send(std::move(hello), now);
 }
 

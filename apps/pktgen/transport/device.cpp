@@ -7,6 +7,7 @@
 #include <rte_pmd_plx_ntb.h>
 #include <rte_rawdev.h>
 
+#include "built_bursts.hpp"
 #include "point/point.hpp"
 #include "transport/channels.hpp"
 
@@ -69,6 +70,22 @@ ntbmsg_endpoint_options endpoint_options(const Needs &needs)
     return o;
 }
 
+namespace
+{
+
+/// @return what the driver knows of it; zeros: there is no such device
+rte_pmd_plx_ntb_info info_of(uint16_t dev_id)
+{
+    rte_pmd_plx_ntb_info of_driver{};
+    of_driver.size = sizeof(of_driver);
+    rte_rawdev_info info{};
+    info.dev_private = &of_driver;
+    return rte_rawdev_info_get(dev_id, &info, sizeof(of_driver)) == 0 ? of_driver
+                                                                      : rte_pmd_plx_ntb_info{};
+}
+
+} // namespace
+
 app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint *endpoint)
 {
     app::ResultDevice device;
@@ -78,17 +95,12 @@ app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint
     if (id < 0)
         return device;
     const auto dev_id = static_cast<uint16_t>(id);
-    rte_pmd_plx_ntb_info of_driver{};
-    of_driver.size = sizeof(of_driver);
-    rte_rawdev_info info{};
-    info.dev_private = &of_driver;
-    if (rte_rawdev_info_get(dev_id, &info, sizeof(of_driver)) == 0) {
-        device.platform = of_driver.platform;
-        device.burst = of_driver.burst;
-        device.ring_lines = of_driver.ring_lines;
-        device.inline_max = of_driver.inline_max;
-        device.max_message = of_driver.max_message;
-    }
+    const rte_pmd_plx_ntb_info of_driver = info_of(dev_id);
+    device.platform = of_driver.platform;
+    device.burst = of_driver.burst;
+    device.ring_lines = of_driver.ring_lines;
+    device.inline_max = of_driver.inline_max;
+    device.max_message = of_driver.max_message;
     rte_pmd_plx_ntb_link link{};
     if (rte_pmd_plx_ntb_link_get(dev_id, &link) == 0) {
         device.pcie_generation = link.speed;
@@ -96,6 +108,15 @@ app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint
     }
     rte_rawdev_get_attr(dev_id, "dma_min", &device.dma_min);
     return device;
+}
+
+uint32_t longest_built(const std::string &name)
+{
+    const int id = rte_pmd_plx_ntb_find(name.c_str());
+    if (id < 0)
+        return 0;
+    const rte_pmd_plx_ntb_info info = info_of(static_cast<uint16_t>(id));
+    return std::min(info.ring_lines, app::BuiltBursts::most_rooms) * info.buf_bytes;
 }
 
 void discard_received(ntbmsg_endpoint *endpoint, uint32_t queues)

@@ -26,6 +26,10 @@ ntbmsg_endpoint_options endpoint_options(const Needs &needs);
 /// What is to be said of it in a result.
 app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint *endpoint);
 
+/// Longest message in bytes that a peer can build in the receive buffers of a device at once: each
+/// of them takes a line of the ring, until it is committed.
+uint32_t longest_built(const std::string &name);
+
 /// Frees what an earlier measurement has left on its queues.
 /// @param queues  for data
 void discard_received(ntbmsg_endpoint *endpoint, uint32_t queues);
