@@ -72,14 +72,16 @@ def measure(program):
         done = subprocess.run(['valgrind', '-q', '--tool=callgrind', '--collect-atstart=no',
                                f'--callgrind-out-file={out / "counts"}', program], cwd=folder,
                               capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+        if done.returncode == SKIPPED:
+            raise Unusable(done.stdout.strip())
         if done.returncode != 0:
             raise RuntimeError(f'{program}: status {done.returncode}\n{done.stdout}{done.stderr}')
         return measured(done.stdout, counts(out)) | machine()
 
 
 def of(facts):
-    """What counts depend on, in one line."""
-    return ', '.join(str(facts.get(fact)) for fact in FACTS)
+    """What counts depend on, in one line: what the program says of it, and the machine."""
+    return ', '.join(str(facts[fact]) for fact in FACTS if fact in facts)
 
 
 def file_of(now, folder):
