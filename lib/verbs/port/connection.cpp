@@ -19,8 +19,17 @@ namespace
 // In front of each message. Both together fill whole lines, so that no line holds parts of two.
 struct Prefix {
     std::uint32_t bytes;
-    std::uint32_t reserved;
+    std::uint32_t mark;
 };
+// Of a message that has one of these, the peer sees the prefix last. Who has taken a `marked` one
+// finds a zero behind it until the next message begins there, and so the message by its prefix
+// alone: one line goes from CPU to CPU, where a count makes it two. A `counted` one, and one whose
+// mark is zero, is there once the count says so, and the word behind it may be anything.
+constexpr std::uint32_t marked = 1, counted = 2;
+constexpr std::uint64_t prefix_of(std::uint32_t bytes, std::uint32_t mark)
+{
+    return bytes | std::uint64_t{mark} << 32; // as a Prefix lies in memory
+}
 constexpr std::size_t line = 64;
 constexpr std::size_t together = 512;
 // At once, where a message begins: until the first line has come and was checked, the processor
@@ -36,6 +45,14 @@ constexpr std::size_t least_part = 2048;
 constexpr std::size_t footprint(std::uint32_t bytes)
 {
     return (sizeof(Prefix) + bytes + line - 1) & ~(line - 1);
+}
+
+// Where a message begins, at which the peer may look.
+void put(std::byte *at, std::uint64_t prefix)
+{
+    // release: pairs with the load of who finds a message by its mark
+    std::atomic_ref(*reinterpret_cast<std::uint64_t *>(at))
+        .store(prefix, std::memory_order_release);
 }
 
 // Asks for a line to write to.
@@ -71,7 +88,8 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
         return nullptr;
     port->in_ = port->memory_.get() + quarter;
     port->ring_ = info.ring_bytes;
-    port->watch_.word = ntbclient_monitor(conn, &port->watch_.seen);
+    port->count_ = ntbclient_monitor(conn, &port->seen_);
+    port->watch_count();
     port->watch_.next = port->in_; // until it is known
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
     port->out_ = port->memory_.get();
@@ -156,10 +174,11 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
     if (put_long(head, parts, n, whole))
         return;
     static constexpr std::byte zeroes[line] = {};
-    iovec places[max_parts + 2] = {{out_, kept_ + head}};
+    const std::size_t first = turn_to_count();
+    iovec places[max_parts + 2] = {{out_ + first, kept_ + head - first}};
     std::copy_n(parts, n, places + 1);
     places[n + 1] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
-    const std::size_t sent = std::exchange(kept_, 0) + whole;
+    const std::size_t sent = std::exchange(kept_, 0) + whole - first;
     note_sent(ntbclient_sendv(conn_, places, n + 2, 0), sent);
 }
 
@@ -171,7 +190,11 @@ bool Connection::put_long(std::size_t head, const iovec *parts, int n, std::size
         return false;
     std::byte *to = place_;
     std::memset(to + sent - line, 0, line);
-    std::memcpy(to, out_, kept_ + head);
+    std::uint32_t bytes;
+    std::memcpy(&bytes, out_, sizeof(bytes));
+    put(to, prefix_of(bytes, counted));
+    is_watched_ = false;
+    std::memcpy(to + sizeof(Prefix), out_ + sizeof(Prefix), kept_ + head - sizeof(Prefix));
     to += kept_ + head;
     for (int i = 0; i < n; ++i) {
         stores_.copy(to, static_cast<const std::byte *>(parts[i].iov_base), parts[i].iov_len);
@@ -185,9 +208,31 @@ bool Connection::put_long(std::size_t head, const iovec *parts, int n, std::size
 
 void Connection::publish()
 {
-    const std::size_t bytes = std::exchange(kept_, 0);
-    if (bytes != 0)
-        note_sent(ntbclient_send(conn_, out_, bytes, 0), bytes);
+    if (kept_ == 0)
+        return;
+    const std::size_t first = turn_to_count();
+    const std::size_t bytes = std::exchange(kept_, 0) - first;
+    note_sent(ntbclient_send(conn_, out_ + first, bytes, 0), bytes);
+}
+
+// Of what is kept: a peer that looks where it will begin finds there that it has to look at the
+// count. No other call stores to such a word.
+// @return bytes of it that are put already, and shown with the others
+inline std::size_t Connection::turn_to_count()
+{
+    return is_watched_ ? put_counted() : 0;
+}
+
+[[gnu::noinline]] std::size_t Connection::put_counted()
+{
+    is_watched_ = false;
+    if (run_ < sizeof(Prefix) && !find_place(sizeof(Prefix)))
+        return 0; // the connection has ended
+    std::uint32_t bytes;
+    std::memcpy(&bytes, out_, sizeof(bytes));
+    put(place_, prefix_of(bytes, counted));
+    note_sent(ntbclient_placed(conn_, sizeof(Prefix), NTBCLIENT_MORE), sizeof(Prefix));
+    return sizeof(Prefix);
 }
 
 // All bytes, if the connection goes on.
@@ -208,15 +253,27 @@ std::byte *Connection::place(std::uint32_t bytes)
     const std::size_t wanted = footprint(bytes);
     if (kept_ != 0 || wanted > together)
         return nullptr;
-    if (wanted > run_) [[unlikely]]
-        return place_elsewhere(bytes);
-    std::memset(place_ + wanted - line, 0, line);
+    if (wanted + sizeof(Prefix) > run_) [[unlikely]]
+        return place_elsewhere(wanted);
+    fill_up(wanted);
     return place_ + sizeof(Prefix);
 }
 
-[[gnu::noinline]] std::byte *Connection::place_elsewhere(std::uint32_t bytes)
+[[gnu::noinline]] std::byte *Connection::place_elsewhere(std::size_t wanted)
 {
-    return find_place(footprint(bytes)) ? place(bytes) : nullptr;
+    if (!find_place(wanted))
+        return nullptr;
+    fill_up(wanted);
+    return place_ + sizeof(Prefix);
+}
+
+// The last line of what is placed, but for a prefix.
+inline void Connection::fill_up(std::size_t wanted)
+{
+    if (wanted == line)
+        std::memset(place_ + sizeof(Prefix), 0, line - sizeof(Prefix));
+    else
+        std::memset(place_ + wanted - line, 0, line);
 }
 
 bool Connection::find_place(std::size_t wanted)
@@ -225,15 +282,21 @@ bool Connection::find_place(std::size_t wanted)
     const ssize_t found = ntbclient_place(conn_, wanted, &place);
     run_ = found > 0 ? static_cast<std::size_t>(found) : 0;
     place_ = static_cast<std::byte *>(place);
+    may_mark_ = ntbclient_peer_word(conn_) != 0; // the peer shares the memory, if it has left one
     return wanted <= run_;
 }
 
 void Connection::placed(std::uint32_t bytes)
 {
-    const Prefix prefix = {bytes, 0};
-    std::memcpy(place_, &prefix, sizeof(prefix));
     const std::size_t whole = footprint(bytes);
+    is_watched_ = may_mark_ && whole + sizeof(Prefix) <= run_;
+    if (is_watched_) [[likely]]
+        put(place_ + whole, 0);
+    put(place_, prefix_of(bytes, is_watched_ ? marked : counted));
     note_sent(ntbclient_placed(conn_, whole, 0), whole);
+    // The peer looks where the next one begins, but not yet behind that.
+    if (run_ >= 2 * line)
+        own(place_ + line);
 }
 
 // With the first line of a message that is collected. @retval false the peer is not what it should
@@ -260,7 +323,8 @@ bool Connection::collect()
         const ssize_t got = ntbclient_recv(conn_, in_ + collected_, wanted_ - collected_, 0);
         if (got <= 0) {
             ended_ = got != -EAGAIN;
-            ntbclient_monitor(conn_, &watch_.seen);
+            ntbclient_monitor(conn_, &seen_);
+            watch_count();
             return false;
         }
         collected_ += static_cast<std::size_t>(got);
@@ -273,17 +337,42 @@ bool Connection::collect()
 
 bool Connection::receive(Incoming &message)
 {
-    return (reach_ != 0 && find_whole(message)) || look(message);
+    return (reach_ != 0 && (find_marked(message) || find_counted(message))) || look(message);
+}
+
+// What is said of the message that may begin at watch_.next.
+inline std::uint64_t Connection::prefix() const
+{
+    // acquire: pairs with put()
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t *>(const_cast<std::byte *>(watch_.next)))
+        .load(std::memory_order_acquire);
+}
+
+// Behind one that had a mark, one that has a mark. Of what a peer says no more is believed than
+// that it is within reach.
+inline bool Connection::find_marked(Incoming &message)
+{
+    if (watch_.word == count_)
+        return false;
+    const std::uint64_t prefix = this->prefix(); // once
+    const auto bytes = static_cast<std::uint32_t>(prefix);
+    const std::size_t wanted = footprint(bytes);
+    if (prefix >> 32 != marked || bytes > longest_ || wanted > reach_)
+        return false;
+    for (std::size_t i = line; i < std::min(wanted, lines_fetched * line); i += line)
+        __builtin_prefetch(watch_.next + i);
+    message = {watch_.next + sizeof(Prefix), bytes, false};
+    pass(wanted, true);
+    return true;
 }
 
 // One that has come whole and lies in one piece. The count may be anything: marks, and whatever
-// else is no number of bytes that the ring has, are for look() to judge. Of the bytes themselves no
-// more is believed than that they are within reach.
-inline bool Connection::find_whole(Incoming &message)
+// else is no number of bytes that the ring has, are for look() to judge.
+inline bool Connection::find_counted(Incoming &message)
 {
     const std::uint64_t come = // acquire: pairs with the exchange that shows the message
-        std::atomic_ref(*const_cast<std::uint64_t *>(watch_.word)).load(std::memory_order_acquire) -
-        watch_.seen;
+        std::atomic_ref(*const_cast<std::uint64_t *>(count_)).load(std::memory_order_acquire) -
+        seen_;
     if (come - 1 >= ring_)
         return false;
     const std::byte *const at = watch_.next;
@@ -291,29 +380,45 @@ inline bool Connection::find_whole(Incoming &message)
     const std::size_t fetched = std::min(there, lines_fetched * line);
     for (std::size_t i = line; i < fetched; i += line)
         __builtin_prefetch(at + i);
-    const std::uint32_t bytes = // once
-        std::atomic_ref(*reinterpret_cast<std::uint32_t *>(const_cast<std::byte *>(at)))
-            .load(std::memory_order_relaxed);
+    const std::uint64_t prefix = this->prefix(); // once
+    const auto bytes = static_cast<std::uint32_t>(prefix);
     const std::size_t wanted = footprint(bytes);
     if (bytes > longest_ || wanted > there)
         return false;
-    wanted_ = wanted;
-    watch_.seen += wanted;
-    watch_.next = at + wanted;
-    reach_ -= wanted;
-    if (reach_ == 0) {
-        watch_.next -= ring_;
-        reach_ = ring_;
-    }
     // A lone message is often answered, and the peer, which has read the ring's last turn, still
     // has the lines that the answer will lie in. Before it has sent this one it may ask for them
     // (Engine::find_changed()), so not earlier.
-    if (come == wanted && kept_ == 0 && run_ >= 2 * line) {
+    if (come == wanted && kept_ == 0 && run_ >= 2 * line && !is_watched_) {
         own(place_);
         own(place_ + line);
     }
     message = {at + sizeof(Prefix), bytes, come != wanted};
+    pass(wanted, prefix >> 32 == marked);
     return true;
+}
+
+// To the next message.
+inline void Connection::pass(std::size_t wanted, bool was_marked)
+{
+    wanted_ = wanted;
+    seen_ += wanted;
+    watch_.next += wanted;
+    reach_ -= wanted;
+    if (reach_ == 0) {
+        watch_.next -= ring_;
+        reach_ = ring_;
+        was_marked = false; // no engine marks the last one
+    }
+    if (!was_marked)
+        return watch_count();
+    watch_.word = reinterpret_cast<const std::uint64_t *>(watch_.next);
+    watch_.seen = 0;
+}
+
+inline void Connection::watch_count()
+{
+    watch_.word = count_;
+    watch_.seen = seen_;
 }
 
 // By calls: that the peer is gone, where in the ring its next bytes lie, and what is collected.
@@ -324,14 +429,20 @@ inline bool Connection::find_whole(Incoming &message)
     if (collected_ == 0) {
         const void *data = nullptr;
         const ssize_t shown = ntbclient_view(conn_, &data);
-        ntbclient_monitor(conn_, &watch_.seen);
-        if (shown <= 0) {
+        if (shown <= 0)
             ended_ = shown != -EAGAIN;
+        if (held_ != 0)
+            return false; // whatever is shown was received by its mark
+        ntbclient_monitor(conn_, &seen_);
+        if (shown <= 0) {
+            if (watch_.word == count_)
+                watch_count();
             return false;
         }
+        watch_count();
         watch_.next = static_cast<const std::byte *>(data);
-        reach_ = ring_ - (watch_.seen & (ring_ - 1));
-        if (find_whole(message))
+        reach_ = ring_ - (seen_ & (ring_ - 1));
+        if (find_counted(message))
             return true;
         reach_ = 0;
         wanted_ = line;
@@ -346,7 +457,8 @@ void Connection::release()
 {
     if (collected_ != 0) {
         collected_ = 0;
-        ntbclient_monitor(conn_, &watch_.seen);
+        ntbclient_monitor(conn_, &seen_);
+        watch_count();
         return;
     }
     held_ += wanted_;
@@ -354,15 +466,19 @@ void Connection::release()
         give_back();
 }
 
-// Takes from the ring what was released, which is nothing to who arms.
-// @retval false the peer has taken back what it had shown
+// Takes from the ring what was released, which is nothing to who arms. The count of the last one
+// that was found by its mark may still be on the way: that one is taken later.
+// @retval false the peer has taken back what it had shown, or never counted it
 [[gnu::noinline]] bool Connection::give_back()
 {
-    const std::size_t held = std::exchange(held_, 0);
-    if (held == 0)
+    if (held_ == 0)
         return true;
-    note_taken(held);
-    if (ntbclient_recv(conn_, nullptr, held, 0) == static_cast<ssize_t>(held))
+    const std::size_t there = std::min(held_, ntbclient_readable(conn_));
+    const bool good =
+        there == 0 || ntbclient_recv(conn_, nullptr, there, 0) == static_cast<ssize_t>(there);
+    held_ -= there;
+    note_taken(there);
+    if (good && held_ <= together)
         return true;
     ntbclient_reset(conn_);
     ended_ = true;
@@ -381,6 +497,7 @@ void Connection::close()
 {
     ntbclient_reset(conn_);
     ended_ = closed_ = true;
+    run_ = 0; // nothing is placed any more
 }
 
 // What a part of has come is collected, and no reason to look.

@@ -60,14 +60,21 @@ public:
 
 private:
     Connection() = default;
-    bool find_whole(Incoming &message);
+    std::uint64_t prefix() const;
+    bool find_marked(Incoming &message);
+    bool find_counted(Incoming &message);
+    void pass(std::size_t wanted, bool was_marked);
     bool look(Incoming &message);
     bool begin(const std::byte *at);
     bool collect();
     bool give_back();
     void note_taken(std::size_t bytes);
+    void watch_count();
     bool make_room(std::uint32_t bytes);
-    std::byte *place_elsewhere(std::uint32_t bytes);
+    std::size_t turn_to_count();
+    std::size_t put_counted();
+    std::byte *place_elsewhere(std::size_t wanted);
+    void fill_up(std::size_t wanted);
     bool find_place(std::size_t wanted);
     bool put_long(std::size_t head, const iovec *parts, int n, std::size_t whole);
     void note_sent(ssize_t sent, std::size_t bytes);
@@ -82,11 +89,15 @@ private:
     std::size_t room_ = 0;     // at least so many bytes can be sent
     std::byte *place_ = nullptr; // where that is that is sent next, if run_ is not 0
     std::size_t run_ = 0;        // at least so many bytes can be sent from there in one piece
+    bool may_mark_ = false;      // the peer reads the memory that is written here
+    bool is_watched_ = false;    // it looks at the word where the next message begins
     std::size_t padded_ = 0; // of what is filled in: behind so many there are zeroes; 0: unknown
     std::uint64_t *word_ = nullptr; // that the peer finds
-    // What is received is found by the peer's count alone, without a call, while it lies in one
-    // piece in the ring, and is taken from the ring a quarter at a time, which is when the peer
-    // learns of it anyway.
+    // What is received is found by its mark or by the peer's count, without a call, while it lies
+    // in one piece in the ring, and is taken from the ring a quarter at a time, which is when the
+    // peer learns of it anyway.
+    const std::uint64_t *count_ = nullptr;
+    std::uint64_t seen_ = 0;     // what the count is in front of watch_.next
     std::size_t ring_ = 0;       // bytes
     std::size_t reach_ = 0;      // from watch_.next on to the ring's end; 0: unknown
     std::size_t held_ = 0;       // in front of watch_.next: not taken from the ring yet

@@ -68,7 +68,8 @@ public:
                        .load(std::memory_order_relaxed) == seen;
         }
     };
-    /// While no message is being received. Its word stays the same as long as the port is there.
+    /// While no message is being received. Where it lies, and whether it has a word, stays the same
+    /// as long as the port is there; which word that is may be another one behind each message.
     const Watch &watch() const { return watch_; }
     /// false: the peer is gone, for good.
     virtual bool alive() = 0;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <poll.h>
 #include <sys/uio.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -118,6 +119,177 @@ TEST_F(Connections, MessagesOfEverySizeArriveInOrderBothWays)
     EXPECT_FALSE(receives(*ports[0]));
     EXPECT_EQ(ports[0]->longest(), ports[1]->longest());
     EXPECT_EQ(ports[0]->reserve(ports[0]->longest() + 1), nullptr);
+}
+
+class Marks : public Connections
+{
+protected:
+    void SetUp() override
+    {
+        make_ports();
+        for (auto &port : ports)
+            port->leave(1);
+    }
+    bool looks_at_count(int side) const
+    {
+        return ports[side]->watch().word ==
+               &conns[side]->page->direction[1 - conns[side]->index].published;
+    }
+    ntbc::Direction &direction(int side) const
+    {
+        return conns[side]->page->direction[conns[side]->index];
+    }
+    /// By hand, as a peer may. @return what the ring begins with
+    std::byte *put_prefix(std::size_t at, std::uint32_t bytes, std::uint32_t mark)
+    {
+        std::byte *const ring = reinterpret_cast<std::byte *>(conns[0]->page) + ntbc::page_bytes +
+                                conns[0]->index * std::size_t{conns[0]->ring_bytes};
+        ntbc::store(*reinterpret_cast<std::uint64_t *>(ring + at),
+                    bytes | std::uint64_t{mark} << 32);
+        return ring;
+    }
+};
+
+TEST_F(Marks, AreFoundWithoutACount)
+{
+    ASSERT_TRUE(put(*ports[0], 8, 1, true));
+    EXPECT_TRUE(looks_at_count(1)); // it has seen no mark yet
+    expect_next(*ports[1], 8, 1);
+    EXPECT_FALSE(looks_at_count(1));
+    for (std::uint64_t i = 0; i < 5; i++) {
+        EXPECT_TRUE(ports[1]->watch().is_quiet());
+        const std::uint64_t before = ntbc::load(direction(0).published);
+        ASSERT_TRUE(put(*ports[0], 8 + static_cast<std::uint32_t>(i) * 60, i, true));
+        const std::uint64_t behind = ntbc::load(direction(0).published);
+        ntbc::store(direction(0).published, before);
+        EXPECT_FALSE(ports[1]->watch().is_quiet());
+        expect_next(*ports[1], 8 + static_cast<std::uint32_t>(i) * 60, i);
+        // Before the count is there the peer sleeps and wakes, and finds nothing else.
+        EXPECT_FALSE(receives(*ports[1]));
+        EXPECT_TRUE(ports[1]->arm(false));
+        ports[1]->disarm();
+        ntbc::store(direction(0).published, behind);
+        EXPECT_FALSE(receives(*ports[1]));
+        EXPECT_TRUE(ports[1]->alive());
+    }
+    EXPECT_TRUE(ports[1]->watch().is_quiet());
+}
+
+TEST_F(Marks, EveryKindOfMessageIsSeenBehindOne)
+{
+    std::byte parts[5000] = {};
+    const iovec part = {parts, sizeof(parts)};
+    for (std::uint64_t i = 0; i < 2000; i++) {
+        ASSERT_TRUE(put(*ports[0], 8 + static_cast<std::uint32_t>(i) * 13 % 440, i, true));
+        expect_next(*ports[1], 8 + static_cast<std::uint32_t>(i) * 13 % 440, i);
+        EXPECT_TRUE(ports[1]->watch().is_quiet());
+        if (i % 3 == 0) { // a burst
+            for (std::uint64_t n = 0; n < 3; n++) {
+                ASSERT_NE(ports[0]->reserve(100), nullptr);
+                ports[0]->commit(100, nullptr, 0);
+            }
+            ports[0]->publish();
+            EXPECT_FALSE(ports[1]->watch().is_quiet());
+            for (std::uint64_t n = 0; n < 3; n++)
+                EXPECT_TRUE(receives(*ports[1]));
+            EXPECT_TRUE(looks_at_count(1));
+        } else if (i % 3 == 1) { // a long one
+            ASSERT_NE(ports[0]->reserve(8 + sizeof(parts)), nullptr);
+            ports[0]->commit(8, &part, 1);
+            ports[0]->publish();
+            EXPECT_FALSE(ports[1]->watch().is_quiet());
+            EXPECT_TRUE(receives(*ports[1]));
+            EXPECT_TRUE(looks_at_count(1));
+        }
+        EXPECT_FALSE(receives(*ports[1]));
+        EXPECT_TRUE(ports[1]->watch().is_quiet());
+    }
+    EXPECT_TRUE(ports[0]->alive() && ports[1]->alive());
+}
+
+TEST_F(Marks, HaveToBeWithinTheRingAndCounted)
+{
+    ASSERT_TRUE(put(*ports[0], 8, 1, true));
+    expect_next(*ports[1], 8, 1);
+    put_prefix(64, ports[0]->longest() + 1, 1);
+    EXPECT_FALSE(receives(*ports[1]));
+    put_prefix(64, 8, 3); // unknown
+    EXPECT_FALSE(receives(*ports[1]));
+    EXPECT_TRUE(ports[1]->alive());
+    std::size_t at = 64;
+    for (; at < 32768 - 64 && ports[1]->alive(); at += 64) {
+        put_prefix(at + 64, 0, 0);
+        put_prefix(at, 8, 1);
+        receives(*ports[1]);
+    }
+    EXPECT_LT(at, 16384u); // it takes a quarter to see that nothing of it is counted
+    EXPECT_FALSE(receives(*ports[1]));
+}
+
+TEST_F(Marks, DoNotReachBeyondTheRing)
+{
+    ASSERT_TRUE(put(*ports[0], 8, 1, true));
+    expect_next(*ports[1], 8, 1);
+    // All but its last line, in long messages with a mark.
+    std::size_t at = 64;
+    for (const std::uint32_t bytes : {8184u, 8184u, 8184u, 8056u}) {
+        put_prefix(at, bytes, 1);
+        at += (bytes + 8 + 63) / 64 * 64;
+        put_prefix(at, 0, 0);
+        ntbc::store(direction(0).published, at);
+        EXPECT_TRUE(receives(*ports[1]));
+    }
+    ASSERT_EQ(at, 32768u - 64);
+    put_prefix(at, 64, 1);
+    EXPECT_FALSE(receives(*ports[1]));
+    put_prefix(at, 8, 1); // up to the end: what is behind that is not looked at
+    ntbc::store(direction(0).published, at + 64);
+    EXPECT_TRUE(receives(*ports[1]));
+    EXPECT_TRUE(looks_at_count(1));
+}
+
+TEST_F(Marks, AreSeenByAnotherThread)
+{
+    constexpr std::uint64_t messages = 3000;
+    std::thread sender([&] {
+        for (std::uint64_t i = 0; i < messages;) {
+            const bool alone = i % 7 < 4;
+            if (put(*ports[0], 8 + static_cast<std::uint32_t>(i % 11 == 0 ? 3000 : i % 400), i,
+                    alone))
+                i++;
+            else
+                std::this_thread::yield();
+        }
+    });
+    for (std::uint64_t i = 0, polls = 0; i < messages; polls++) {
+        if (ports[1]->watch().is_quiet() && polls % 32 != 0) {
+            std::this_thread::yield();
+            continue;
+        }
+        Port::Incoming message;
+        if (!ports[1]->receive(message)) {
+            ASSERT_TRUE(ports[1]->alive());
+            continue;
+        }
+        std::uint64_t got;
+        memcpy(&got, message.data, sizeof(got));
+        ASSERT_EQ(got, i);
+        ASSERT_EQ(message.bytes, 8 + (i % 11 == 0 ? 3000 : i % 400));
+        ports[1]->release();
+        i++;
+    }
+    sender.join();
+}
+
+TEST_F(Connections, NothingIsMarkedWithoutAWordOfThePeer)
+{
+    make_ports();
+    for (std::uint64_t i = 0; i < 3; i++) {
+        ASSERT_TRUE(put(*ports[0], 8, i, true));
+        expect_next(*ports[1], 8, i);
+        EXPECT_EQ(ports[1]->watch().word,
+                  &conns[1]->page->direction[1 - conns[1]->index].published);
+    }
 }
 
 // As what is sent lies in several places of a program, and is received in one piece from wherever
