@@ -376,7 +376,10 @@ public:
     void disarm() override { port_.disarm(); }
     int bell() const override { return port_.bell(); }
     std::uint64_t left() const override { return port_.left(); }
-    void leave(std::uint64_t word) override
+    void die_at_the_next_word() { dies_ = true; }
+
+private:
+    void leave_by_call(std::uint64_t word) override
     {
         if (is_dead_)
             return;
@@ -386,9 +389,7 @@ public:
             loopback_.kill();
         }
     }
-    void die_at_the_next_word() { dies_ = true; }
 
-private:
     Port &port_;
     ntb::verbs::Loopback &loopback_;
     bool dies_ = false, is_dead_ = false;

@@ -471,16 +471,22 @@ private:
     void retire_one(Pair &pair)
     {
         auto &send = pair.send;
-        Request &request = send.queue[send.done];
-        if (request.is_read())
+        if (send.queue[send.done].is_read())
             --send.reads;
         send.received = 0;
-        ++send.done;
-        send.tries = send.rnr_tries = 0;
-        if (static_cast<std::int32_t>(send.done - send.next) > 0) {
-            send.next = send.done; // was to be sent again
+        if (static_cast<std::int32_t>(send.done + 1 - send.next) > 0) {
+            send.next = send.done + 1; // was to be sent again
             send.offset = 0;
         }
+        retire_first(pair);
+    }
+    // The same of one that is no read, and not to be sent again.
+    void retire_first(Pair &pair)
+    {
+        auto &send = pair.send;
+        Request &request = send.queue[send.done];
+        ++send.done;
+        send.tries = send.rnr_tries = 0;
         if (pair.signal_all || (request.flags & NTBV_SIGNALED) != 0)
             push(pair, *pair.send_cq,
                  {.id = request.id,
@@ -496,7 +502,8 @@ private:
     {
         auto &send = pair.send;
         return seq + 1 == send.next_seq && send.done + 1 == send.high && send.high == send.head &&
-               pair.attr.state == NTBV_RTS && !send.queue[send.done].is_read();
+               send.next == send.head && pair.attr.state == NTBV_RTS &&
+               !send.queue[send.done].is_read();
     }
     bool accept_until(Pair &pair, std::uint32_t seq);
     static bool is_of_oldest(Pair &pair, std::uint32_t seq);

@@ -184,7 +184,7 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
         return false;
     if (brings_ack) {
         pair.send.reaches_peer = true;
-        retire_one(pair);
+        retire_first(pair);
     }
     std::memcpy(to, message.data + sizeof(Header), lone.bytes);
     receive.queue.drop();
@@ -208,7 +208,8 @@ inline int Engine::poll_changed(Link &link, const Pair *&of)
         return drive_for_poll(&link);
     if (!take_lone(link, message, of))
         return take_for_poll(link, message);
-    link.port->release();
+    if (message.held) [[unlikely]]
+        link.port->release();
     if (!message.more && is_calm_) // nothing was sent, and nothing is left behind
         return 1;
     of = nullptr;

@@ -94,7 +94,7 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
     port->out_ = port->memory_.get();
     port->stores_.set_lap(info.ring_bytes);
-    port->word_ = ntbclient_word(conn);
+    port->own_word_ = ntbclient_word(conn);
     port->conn_ = conn;
     return port;
 }
@@ -361,8 +361,9 @@ inline bool Connection::find_marked(Incoming &message)
         return false;
     for (std::size_t i = line; i < std::min(wanted, lines_fetched * line); i += line)
         __builtin_prefetch(watch_.next + i);
-    message = {watch_.next + sizeof(Prefix), bytes, false};
+    const std::byte *const data = watch_.next + sizeof(Prefix);
     pass(wanted, true);
+    message = {data, bytes, false, is_due()};
     return true;
 }
 
@@ -400,7 +401,7 @@ inline bool Connection::find_counted(Incoming &message)
 // To the next message.
 inline void Connection::pass(std::size_t wanted, bool was_marked)
 {
-    wanted_ = wanted;
+    held_ += wanted; // until release() nothing is given back
     seen_ += wanted;
     watch_.next += wanted;
     reach_ -= wanted;
@@ -461,8 +462,7 @@ void Connection::release()
         watch_count();
         return;
     }
-    held_ += wanted_;
-    if (held_ + unreturned_ >= ring_ / 4)
+    if (is_due())
         give_back();
 }
 
@@ -515,12 +515,6 @@ void Connection::disarm()
 int Connection::bell() const
 {
     return ntbclient_conn_fd(conn_);
-}
-
-void Connection::leave(std::uint64_t word)
-{
-    if (word_)
-        std::atomic_ref(*word_).store(word, std::memory_order_release);
 }
 
 std::uint64_t Connection::left() const

@@ -42,7 +42,6 @@ public:
     bool arm(bool for_room) override;
     void disarm() override;
     int bell() const override;
-    void leave(std::uint64_t word) override;
     std::uint64_t left() const override;
     std::uint64_t grant(const std::shared_ptr<Segment> &segment, bool writable) override;
     Opening open(std::uint64_t number) override;
@@ -64,6 +63,7 @@ private:
     bool find_marked(Incoming &message);
     bool find_counted(Incoming &message);
     void pass(std::size_t wanted, bool was_marked);
+    bool is_due() const { return held_ + unreturned_ >= ring_ / 4; }
     bool look(Incoming &message);
     bool begin(const std::byte *at);
     bool collect();
@@ -92,7 +92,6 @@ private:
     bool may_mark_ = false;      // the peer reads the memory that is written here
     bool is_watched_ = false;    // it looks at the word where the next message begins
     std::size_t padded_ = 0; // of what is filled in: behind so many there are zeroes; 0: unknown
-    std::uint64_t *word_ = nullptr; // that the peer finds
     // What is received is found by its mark or by the peer's count, without a call, while it lies
     // in one piece in the ring, and is taken from the ring a quarter at a time, which is when the
     // peer learns of it anyway.

@@ -89,6 +89,7 @@ void Loopback::End::join(Loopback &loopback, Ring &in, Ring &out)
     loopback_ = &loopback;
     in_ = &in;
     out_ = &out;
+    own_word_ = &out.left;
     watch_.word = reinterpret_cast<const std::uint64_t *>(&in.shown);
     watch_.next = in.data.get(); // somewhere
 }

@@ -48,7 +48,7 @@ private:
         alignas(64) std::atomic<std::uint64_t> tail{0}; // behind the last one that was released
         std::atomic<bool> sleeps{false};                // who receives is armed
         std::atomic<bool> starves{false};               // who sends is armed for room
-        std::atomic<std::uint64_t> left{0};             // by who sends
+        std::uint64_t left = 0;                         // by who sends; atomic
         int bell[2] = {-1, -1};
     };
 
@@ -70,8 +70,7 @@ private:
         bool arm(bool for_room) override;
         void disarm() override;
         int bell() const override { return in_->bell[0]; }
-        void leave(std::uint64_t word) override { out_->left.store(word); }
-        std::uint64_t left() const override { return in_->left.load(); }
+        std::uint64_t left() const override { return std::atomic_ref(in_->left).load(); }
         std::uint64_t grant(const std::shared_ptr<Segment> &segment, bool writable) override;
         void revoke(std::uint64_t number) override;
         Opening open(std::uint64_t number) override;

@@ -25,6 +25,7 @@ public:
         const std::byte *data; ///< the peer may still change it
         std::uint32_t bytes;
         bool more = true; ///< behind it; false: none that is known
+        bool held = true; ///< false: release() has nothing to do, and need not be called
     };
 
     virtual ~Port() = default;
@@ -84,7 +85,13 @@ public:
     virtual int bell() const = 0;
     /// Leaves a word for the peer in place of the one before, not 0. It finds the word whenever it
     /// looks, also once this process has ended.
-    virtual void leave(std::uint64_t /* word */) {}
+    void leave(std::uint64_t word)
+    {
+        if (own_word_) // release: what it says was done before
+            std::atomic_ref(*own_word_).store(word, std::memory_order_release);
+        else
+            leave_by_call(word);
+    }
     /// What the peer has left, as it likes, until the port is destroyed. 0: nothing, or this
     /// carrier does not bring it.
     virtual std::uint64_t left() const { return 0; }
@@ -113,6 +120,9 @@ public:
 
 protected:
     Watch watch_; // kept by who receives
+    // Of a port without own_word_.
+    virtual void leave_by_call(std::uint64_t /* word */) {}
+    std::uint64_t *own_word_ = nullptr; // that the peer finds
 };
 
 } // namespace ntb::verbs
