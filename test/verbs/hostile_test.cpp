@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "engine/engine.hpp"
 #include "engine/shared.hpp"
 #include "hosts.hpp"
 #include "memory/exchange.hpp"
@@ -25,7 +26,7 @@ protected:
     static constexpr std::uint32_t peer_number = 0x777;
 
     void SetUp() override { ASSERT_EQ(host.attach(port(0), 2), 0); }
-    Port &port(int end) { return loopback->end(end); }
+    virtual Port &port(int end) { return loopback->end(end); }
 
     bool say(Header header, const void *payload = nullptr)
     {
@@ -786,18 +787,73 @@ TEST_F(HostileGrants, OneThatIsRevokedAndGrantedForEverCostsMessages)
 
 // ---- data that are lent
 
+/// A port that answers later what is to be opened, if it may ask.
+class Later final : public Port
+{
+public:
+    explicit Later(Port &port) : port_(port) {}
+    std::uint32_t longest() const override { return port_.longest(); }
+    std::uint32_t suitable(std::uint32_t bytes) override { return port_.suitable(bytes); }
+    std::byte *reserve(std::uint32_t bytes) override { return port_.reserve(bytes); }
+    void commit(std::uint32_t bytes, const iovec *parts, int n) override
+    {
+        port_.commit(bytes, parts, n);
+    }
+    void publish() override { port_.publish(); }
+    bool receive(Incoming &message) override { return port_.receive(message); }
+    void release() override { port_.release(); }
+    bool alive() override { return port_.alive(); }
+    void close() override { port_.close(); }
+    bool arm(bool for_room) override { return port_.arm(for_room); }
+    void disarm() override { port_.disarm(); }
+    int bell() const override { return port_.bell(); }
+    void leave_by_call(std::uint64_t word) override { port_.leave(word); }
+    std::uint64_t left() const override { return port_.left(); }
+    std::uint64_t grant(const std::shared_ptr<Segment> &segment, bool writable) override
+    {
+        return port_.grant(segment, writable);
+    }
+    void revoke(std::uint64_t number) override { port_.revoke(number); }
+    Opening open(std::uint64_t number) override
+    {
+        if (!waits)
+            return port_.open(number);
+        asked.push_back(number);
+        return {nullptr, false, true};
+    }
+    void answer(ntbv_engine &engine, std::uint64_t number)
+    {
+        std::erase(asked, number);
+        Opening opening = port_.open(number);
+        const Visit visit(engine.lock());
+        engine.opened(*this, number, std::move(opening.segment), opening.writable);
+    }
+    bool waits = false;
+    std::vector<std::uint64_t> asked;
+
+private:
+    Port &port_;
+};
+
 /// Says what it likes of the data of its own SENDs, and of those that it is told of.
 class HostileLender : public HostileGrants
 {
 protected:
-    bool lend(std::uint32_t key, const Grant &what)
+    bool lend(std::uint32_t key, const Grant &what, std::uint32_t place = 0)
     {
         Header header = to(qp, Kind::Lend, 0, sizeof(Grant));
         header.key = key;
+        header.value = place;
+        header.attempt = ++serial_;
         say(header, &what);
+        return has_mapped(key, place);
+    }
+    bool has_mapped(std::uint32_t key, std::uint32_t place)
+    {
         bool mapped = false;
         for (const Header &said : heard())
-            mapped |= said.kind == Kind::Mapped && said.key == key;
+            mapped |= said.kind == Kind::Mapped && said.key == key && said.value == place &&
+                      said.attempt == serial_;
         return mapped;
     }
     /// @return what is answered, if it is one thing
@@ -816,7 +872,7 @@ protected:
         return kind;
     }
     std::uint32_t seq_ = 0;
-    std::uint16_t attempt_ = 0;
+    std::uint16_t attempt_ = 0, serial_ = 0;
 };
 
 TEST_F(HostileLender, NothingButWhatWasLentIsRead)
@@ -831,7 +887,7 @@ TEST_F(HostileLender, NothingButWhatWasLentIsRead)
     EXPECT_EQ(send(0x10001, 0x1000, 4097), Kind::Lacks) << "the page behind is the word's";
     EXPECT_EQ(send(0x10001, 0xfff, 4096), Kind::Lacks);
     EXPECT_EQ(send(0x10001, ~0ull - 3, 8), Kind::Lacks);
-    EXPECT_EQ(send(0x10002, 0x1000, 8), Kind::Lacks) << "has the same place";
+    EXPECT_EQ(send(0x10002, 0x1000, 8), Kind::Lacks);
     EXPECT_EQ(send(0x20001, 0x1000, 8), Kind::Lacks);
     EXPECT_EQ(send(0, 0, 8), Kind::Lacks);
     EXPECT_EQ(memory.bytes, std::vector<std::uint8_t>(4096, 1));
@@ -863,6 +919,8 @@ TEST_F(HostileLender, WhatDoesNotFitIsNotMapped)
           Grant{0, 0x1000, page, may_read, 0}, Grant{two + 1000000, 0x1000, page, may_read, 0}})
         EXPECT_FALSE(lend(0x10001, wrong));
     EXPECT_FALSE(lend(0, {two, 0x1000, page, may_read, 0}));
+    for (const std::uint32_t place : {8u, 31u, 32u, ~0u})
+        EXPECT_FALSE(lend(0x10001, {two, 0x1000, page, may_read, 0}, place));
     EXPECT_TRUE(lend(0x10001, {two, 0x1000, page, may_read, 0}));
     EXPECT_FALSE(loopback->dead());
 }
@@ -875,17 +933,36 @@ TEST_F(HostileLender, ItDoesNotTakeAllPlaces)
         numbers.push_back(granted(2, false));
     std::uint32_t mapped = 0;
     ntbv_qp *const first = qp;
-    for (int i = 0; i < 20; ++i) {
+    for (std::uint32_t i = 0; i < 5; ++i) {
         qp = connected();
-        for (std::uint32_t key = 1; key <= 16; ++key)
+        for (std::uint32_t place = 0; place < 8; ++place)
             mapped +=
-                lend(key << 16, {numbers[mapped % numbers.size()], 0x1000, page, may_read, 0});
+                lend(0x10000 + place, {numbers[8 * i + place], 0x1000, page, may_read, 0}, place);
     }
-    EXPECT_EQ(mapped, 4u * 16) << "eight for each queue pair, of 32 in all";
+    EXPECT_EQ(mapped, 32u);
+    EXPECT_TRUE(lend(0x10000, {numbers[0], 0x1000, page, may_read, 0}, 3)) << "is there already";
     qp = first;
     be_asked(0x10001);
     grant(0x10001, {granted(2), 0x1000, page, may_write, 0});
     EXPECT_TRUE(goes_directly(0x10001, 0x1000));
+}
+
+// LACKS about one try is void once another one was taken, and must not take its acknowledgement.
+TEST_F(HostileLender, ATryThatCameMeanwhileIsAcknowledged)
+{
+    ASSERT_EQ(post_recv(qp, 0, memory.all()), 0);
+    Header lent = to(qp, Kind::Send, 0, 0, 0, 4096);
+    lent.flags = flag::last | flag::lent;
+    lent.key = 0x10001;
+    say(lent);
+    Header whole = to(qp, Kind::Send, 0, 8);
+    whole.attempt = 1;
+    say(whole);
+    const std::vector<Header> answers = heard();
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(answers[0].kind, Kind::Ack);
+    EXPECT_EQ(answers[0].seq, 0u);
+    EXPECT_EQ(completions(host.recv_cq), (Completions{{0, NTBV_SUCCESS}}));
 }
 
 TEST_F(HostileLender, WhoLacksWhatHadItsDataEndsTheQueuePair)
@@ -897,6 +974,57 @@ TEST_F(HostileLender, WhoLacksWhatHadItsDataEndsTheQueuePair)
     say(lacks);
     heard();
     EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_BAD_RESP_ERR}}));
+}
+
+class HostileWhileOpening : public HostileLender
+{
+protected:
+    HostileWhileOpening() : later(loopback->end(0)) {}
+    Port &port(int end) override { return end == 0 ? later : loopback->end(end); }
+    Later later;
+};
+
+// A place is not given again while the port is asked: what is opened would be another's.
+TEST_F(HostileWhileOpening, WhatIsAskedForIsNobodyElses)
+{
+    later.waits = true;
+    const std::uint64_t good = granted(2, false);
+    std::memset(segments.back()->data(), 0x11, page);
+    const std::uint64_t evil = granted(2, false);
+    std::memset(segments.back()->data(), 0x66, page);
+    ntbv_qp *const other = qp;
+    qp = connected();
+    EXPECT_FALSE(lend(0x10001, {good, 0x1000, page, may_read, 0}));
+    const std::uint16_t serial = serial_;
+    ntbv_qp *const victim = std::exchange(qp, other);
+    for (std::uint32_t i = 0; i < 200; ++i)
+        EXPECT_FALSE(lend(0x20000 + i, {1000 + i, 0x1000, page, may_read, 0}, i % 8));
+    for (std::uint32_t i = 0; i < 20; ++i) {
+        qp = connected();
+        for (std::uint32_t place = 0; place < 8; ++place)
+            EXPECT_FALSE(
+                lend(0x30000 + place, {2000 + 8 * i + place, 0x1000, page, may_read, 0}, place));
+    }
+    EXPECT_LE(later.asked.size(), 32u);
+    EXPECT_FALSE(lend(0x40000, {evil, 0x1000, page, may_read, 0}));
+    for (const std::uint64_t number : std::vector<std::uint64_t>(later.asked))
+        if (number != good)
+            later.answer(*host.engine, number);
+    heard();
+    qp = victim;
+    serial_ = serial;
+    later.answer(*host.engine, good);
+    EXPECT_TRUE(has_mapped(0x10001, 0));
+    ASSERT_EQ(post_recv(qp, 0, memory.all()), 0);
+    EXPECT_EQ(send(0x10001, 0x1000, 4096), Kind::Ack);
+    EXPECT_EQ(memory.bytes, std::vector<std::uint8_t>(4096, 0x11));
+    EXPECT_TRUE(later.asked.empty());
+    // Whose queue pair goes meanwhile.
+    EXPECT_FALSE(lend(0x10002, {evil, 0x1000, page, may_read, 0}, 1));
+    host.drop(qp);
+    later.answer(*host.engine, evil);
+    heard();
+    EXPECT_FALSE(loopback->dead());
 }
 
 TEST_F(HostileLender, OtherKindsOfQueuePairsAreLentNothing)

@@ -164,6 +164,7 @@ void Engine::unshare(std::uint32_t key)
     if (!shared)
         return;
     registered_word(*shared->segment).exchange(0);
+    end_lending(key);
     for (std::uint32_t i = 0; i < n_links_; ++i)
         for (const std::uint64_t number : shared->given[i].number)
             if (number != 0 && number != Port::later && has_port(links_[i]))
@@ -210,7 +211,6 @@ void Engine::forget(Direct &direct)
     const bool uses = direct.state == Direct::State::Open || direct.state == Direct::State::Opening;
     if (uses && --direct.opened->users == 0 && !direct.opened->is_asked_for)
         *direct.opened = {};
-    n_lent_ -= direct.is_lent;
     direct = {};
 }
 
@@ -357,11 +357,12 @@ void Engine::finish(Pair &pair, Direct &direct)
     }
     direct.memory = opened.segment->data();
     direct.state = Direct::State::Open;
-    if (!direct.is_lent) {
+    const auto at = static_cast<std::uint32_t>(&direct - &pair.direct[0]);
+    if (at < max_directs) {
         pair.send.detours = last_detour;
         return;
     }
-    pair.receive.mapped |= 1U << place_of_lent(direct.key);
+    pair.receive.mapped |= 1U << (at - max_directs);
     has_work(pair);
 }
 
@@ -388,6 +389,7 @@ Opened *Engine::open(Link &link, std::uint64_t number)
     free->number = number;
     free->users = 0;
     free->writable = opening.writable;
+    free->is_lent = false;
     if (opening.later && service_)
         service_->wake();
     return free;
@@ -430,7 +432,7 @@ Opened *Engine::forget_revoked()
                 forget(direct);
         }
     for (Opened &opened : opened_)
-        if (!opened.segment)
+        if (!opened.segment && !opened.is_asked_for)
             return &opened;
     return nullptr;
 }

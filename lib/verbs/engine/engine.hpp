@@ -254,6 +254,8 @@ private:
     enum class Way { Message, Direct, Waits };
     struct Part;
     static constexpr std::uint32_t max_opened = 64;
+    // Own requests are to find places for what they ask for, however much is lent.
+    static constexpr std::uint32_t max_opened_lent = max_opened / 2;
     static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
     static_assert(max_pairs == 1U << slot_bits);
     static constexpr std::uint32_t polls_of_a_turn = 128;
@@ -401,12 +403,12 @@ private:
     void end_direct();
     void forget_direct(const Link &link);
     void forget_direct(Pair &pair);
-    void forget(Direct &direct);
+    static void forget(Direct &direct);
     void note_question(Pair &pair, const Header &header);
     bool answer_question(Pair &pair);
     std::uint64_t find_grant(Link &link, Shared &shared, bool writable);
     void take_number(Shared::Given &given, bool writable, std::uint64_t number);
-    bool asks(Pair &pair, const Request &request);
+    static bool asks(Pair &pair, const Request &request);
     void take_grant(Link &link, Pair &pair, const Header &header, const std::byte *payload);
     Opened *open(Link &link, std::uint64_t number);
     void finish(Pair &pair, Direct &direct);
@@ -423,10 +425,14 @@ private:
     // ---- lending.cpp
     enum class Lending { Message, Sent, Full };
     Lending lend(Pair &pair, Request &request);
-    bool say_lent(Pair &pair, Lent &lent, std::uint32_t key);
+    static Lent *find_lent(Pair &pair, std::uint32_t key);
+    static Lent *place_to_lend(Pair &pair);
+    bool say_lent(Pair &pair, std::uint32_t key);
+    void end_lending(std::uint32_t key);
+    bool may_open_lent(const Link &link, std::uint64_t number) const;
     void take_lend(Link &link, const Header &header, const std::byte *payload);
     bool say_mapped(Pair &pair);
-    void take_mapped(Pair &pair, const Header &header);
+    static void take_mapped(Pair &pair, const Header &header);
     void take_lent(Pair &pair, const Header &header);
     void lack(Pair &pair, const Header &header);
     void take_lacks(Pair &pair, const Header &header);
@@ -615,7 +621,6 @@ private:
     Watched watched_[NTBV_MAX_LINKS];
     Segments *segments_ = nullptr; // NULL: all data go by messages
     bool lends_ = false;
-    std::uint32_t n_lent_ = 0; // of all queue pairs, by their peers
     Hook<Shared> shared_;
     Opened opened_[max_opened];
     std::atomic<std::uint32_t> barrier_{0};

@@ -4,6 +4,7 @@
 // where its data are, and has none.
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "engine/engine.hpp"
 
@@ -14,6 +15,10 @@ namespace
 
 // From here on one copy is less than two; below, a message costs as much as its data.
 constexpr std::uint32_t least_bytes = 4096;
+// The receiver copies all of it in one step, while its other queue pairs wait.
+constexpr std::uint32_t most_bytes = 4 << 20;
+// SENDs from regions that have no place, until a region that has one is looked at.
+constexpr std::uint32_t misses_of_a_look = 4;
 
 } // namespace
 
@@ -24,18 +29,20 @@ constexpr std::uint32_t least_bytes = 4096;
 Engine::Lending Engine::lend(Pair &pair, Request &request)
 {
     auto &send = pair.send;
-    if (pair.type != NTBV_RC || request.bytes < least_bytes || !is_send(request.opcode) ||
-        request.is_inline() || request.n_sge != 1)
+    request.flags &= static_cast<std::uint8_t>(~was_lent);
+    if (pair.type != NTBV_RC || request.bytes < least_bytes || request.bytes > most_bytes ||
+        !is_send(request.opcode) || request.is_inline() || request.n_sge != 1)
         return Lending::Message;
     const ntbv_sge &piece = request.pieces()[0];
     if (!keys_.find(piece.key, pair.pd->id, piece.address, piece.length, 0) ||
         !keys_.at(piece.key).shared)
         return Lending::Message;
-    Lent &lent = pair.lent[place_of_lent(piece.key)];
-    if (lent.key != piece.key)
-        return say_lent(pair, lent, piece.key) ? Lending::Message : Lending::Full;
-    if (lent.state != Lent::State::Mapped)
+    Lent *const lent = find_lent(pair, piece.key);
+    if (!lent)
+        return say_lent(pair, piece.key) ? Lending::Message : Lending::Full;
+    if (lent->state != Lent::State::Mapped)
         return Lending::Message;
+    lent->was_used = true;
     Link &link = *pair.link;
     std::byte *const message = link.port->reserve(sizeof(Header));
     if (!message)
@@ -60,13 +67,35 @@ Engine::Lending Engine::lend(Pair &pair, Request &request)
         first_sent(pair);
         ++counts_[NTBV_COUNT_LENT];
     }
+    request.flags |= was_lent;
     started(pair);
     return Lending::Sent;
 }
 
+Lent *Engine::find_lent(Pair &pair, std::uint32_t key)
+{
+    for (Lent &lent : pair.lent)
+        if (lent.key == key)
+            return &lent;
+    return nullptr;
+}
+
+// One region is looked at now and then, and stays if it is new or something was sent from it since:
+// of more regions than there are places some stay for long, and few SENDs say so of another one.
+// @retval NULL  not this time
+Lent *Engine::place_to_lend(Pair &pair)
+{
+    if (Lent *const free = find_lent(pair, 0))
+        return free;
+    if (++pair.lent_misses % misses_of_a_look != 0)
+        return nullptr;
+    Lent &next = pair.lent[pair.next_lent++ % max_lent];
+    return std::exchange(next.was_used, false) ? nullptr : &next;
+}
+
 // A peer that has not accepted anything yet may not listen. What it misses is not said again.
 // @retval false the port is full
-bool Engine::say_lent(Pair &pair, Lent &lent, std::uint32_t key)
+bool Engine::say_lent(Pair &pair, std::uint32_t key)
 {
     if (!pair.send.reaches_peer)
         return true;
@@ -79,25 +108,33 @@ bool Engine::say_lent(Pair &pair, Lent &lent, std::uint32_t key)
     std::byte *const message = link.port->reserve(bytes);
     if (!message)
         return false;
+    Lent *const lent = place_to_lend(pair);
+    if (!lent)
+        return true; // what is reserved and not committed is free
+    *lent = {key, Lent::State::Said, true, ++pair.lent_serial};
     const Header header = {.kind = Kind::Lend,
                            .flags = flag::last,
+                           .attempt = lent->serial,
                            .to = pair.attr.dest_qpn,
                            .from = pair.number,
                            .bytes = sizeof(Grant),
                            .total = sizeof(Grant),
+                           .value = static_cast<std::uint32_t>(lent - pair.lent),
                            .key = key};
     const Grant grant = {number, region.iova, region.length, NTBV_REMOTE_READ, 0};
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), &grant, sizeof(grant));
     commit(link, bytes);
-    lent = {key, Lent::State::Said};
     return true;
 }
 
 void Engine::take_mapped(Pair &pair, const Header &header)
 {
-    Lent &lent = pair.lent[place_of_lent(header.key)];
-    if (header.key != 0 && lent.key == header.key && lent.state == Lent::State::Said)
+    if (header.value >= max_lent)
+        return;
+    Lent &lent = pair.lent[header.value];
+    if (lent.key != 0 && lent.key == header.key && lent.serial == header.attempt &&
+        lent.state == Lent::State::Said)
         lent.state = Lent::State::Mapped;
 }
 
@@ -110,14 +147,21 @@ void Engine::take_lacks(Pair &pair, const Header &header)
         !is_of_oldest(pair, header.seq))
         return;
     const Request &request = send.queue[send.done];
-    const bool has_piece = is_send(request.opcode) && !request.is_inline() && request.n_sge == 1;
-    const std::uint32_t key = has_piece ? request.pieces()[0].key : 0;
-    Lent &lent = pair.lent[place_of_lent(key)];
-    if (key == 0 || lent.key != key || lent.state != Lent::State::Mapped)
+    if ((request.flags & was_lent) == 0)
         return fail_oldest(pair, NTBV_BAD_RESP_ERR);
-    lent.state = Lent::State::Lacked;
+    // Its region may have another key by now, and the place another region.
+    if (Lent *const lent = find_lent(pair, request.pieces()[0].key))
+        lent->state = Lent::State::Lacked;
     go_back(pair);
     has_work(pair);
+}
+
+// Of a region that ends, or changes.
+void Engine::end_lending(std::uint32_t key)
+{
+    for (std::uint32_t slot = 0; lends_ && slot < max_pairs; ++slot)
+        if (Lent *const lent = pairs_[slot] ? find_lent(*pairs_[slot], key) : nullptr)
+            *lent = {};
 }
 
 // ---- responder
@@ -127,35 +171,48 @@ void Engine::take_lend(Link &link, const Header &header, const std::byte *payloa
 {
     Pair *const pair = find(header.to);
     if (!pair || !pair->direct.data() || !receives(*pair) || pair->attr.dest_qpn != header.from ||
-        !pair->link || pair->link->address != link.address || header.key == 0)
+        !pair->link || pair->link->address != link.address || header.key == 0 ||
+        header.value >= max_lent)
         return;
-    Direct &direct = pair->direct[max_directs + place_of_lent(header.key)];
-    if (direct.key == header.key && direct.state == Direct::State::Opening)
+    Direct &direct = pair->direct[max_directs + header.value];
+    // What is asked for is waited for, so that no more is than there are places.
+    if (direct.state == Direct::State::Opening)
         return;
     forget(direct);
-    pair->receive.mapped &= ~(1U << place_of_lent(header.key));
+    pair->receive.mapped &= ~(1U << header.value);
     Grant grant;
     std::memcpy(&grant, payload, sizeof(grant));
-    // Own requests are to find places for what they ask for, however much is lent.
-    if (n_lent_ >= max_opened / 2 || grant.length == 0 ||
-        grant.address + grant.length < grant.address)
+    if (grant.length == 0 || grant.address + grant.length < grant.address ||
+        !may_open_lent(link, grant.number))
         return;
     Opened *const opened = open(link, grant.number);
     if (!opened)
         return;
+    opened->is_lent |= opened->users == 0;
     ++opened->users;
-    ++n_lent_;
     direct = {.key = header.key,
               .state = Direct::State::Opening,
               .asked = 0,
               .rights = NTBV_REMOTE_READ,
-              .is_lent = true,
+              .serial = header.attempt,
               .address = grant.address,
               .length = grant.length,
               .memory = nullptr,
               .opened = opened};
     if (!opened->is_asked_for)
         finish(*pair, direct);
+}
+
+bool Engine::may_open_lent(const Link &link, std::uint64_t number) const
+{
+    std::uint32_t n = 0;
+    for (const Opened &opened : opened_) {
+        const bool is_used = opened.segment || opened.is_asked_for;
+        if (is_used && opened.link == &link && opened.number == number)
+            return true;
+        n += is_used && opened.is_lent;
+    }
+    return n < max_opened_lent;
 }
 
 // @retval false the port is full
@@ -167,8 +224,10 @@ bool Engine::say_mapped(Pair &pair)
         const Direct &direct = pair.direct[max_directs + place];
         if ((mapped & bit) != 0 && direct.state == Direct::State::Open &&
             !send_plain(*pair.link, {.kind = Kind::Mapped,
+                                     .attempt = direct.serial,
                                      .to = pair.attr.dest_qpn,
                                      .from = pair.number,
+                                     .value = place,
                                      .key = direct.key}))
             return false;
         mapped &= ~bit;
@@ -176,17 +235,19 @@ bool Engine::say_mapped(Pair &pair)
     return true;
 }
 
-// The expected request, of which nothing but this comes.
+// The expected request, of which nothing but this comes, unless it is sent again.
 void Engine::take_lent(Pair &pair, const Header &header)
 {
     auto &receive = pair.receive;
-    if (pair.type != NTBV_RC || receive.active)
+    if (pair.type != NTBV_RC || (receive.active && receive.header.kind != Kind::Send))
         return refuse(pair, NTBV_REM_INV_REQ_ERR, NTBV_EVENT_QP_REQ_ERR);
-    if (!pair.direct.data())
-        return lack(pair, header);
-    Direct &direct = pair.direct[max_directs + place_of_lent(header.key)];
-    const std::byte *const there =
-        direct.find(header.key, header.address, header.total, NTBV_REMOTE_READ);
+    receive.active = false;
+    Direct *direct = nullptr;
+    const std::byte *there = nullptr;
+    for (std::uint32_t i = max_directs; pair.direct.data() && !there && i < max_known; ++i) {
+        direct = &pair.direct[i];
+        there = direct->find(header.key, header.address, header.total, NTBV_REMOTE_READ);
+    }
     if (!there)
         return lack(pair, header);
     if (!begin(pair, header))
@@ -196,8 +257,8 @@ void Engine::take_lent(Pair &pair, const Header &header)
         return refuse_receive(pair, NTBV_LOC_PROT_ERR, NTBV_REM_OP_ERR);
     // Behind the copy, as in transfer(): one of a region that has gone is of no use.
     std::atomic_signal_fence(std::memory_order_acquire);
-    if (registered_word(*direct.opened->segment).load(std::memory_order_acquire) == 0) {
-        forget(direct);
+    if (registered_word(*direct->opened->segment).load(std::memory_order_acquire) == 0) {
+        forget(*direct);
         return lack(pair, header);
     }
     end(pair, header);

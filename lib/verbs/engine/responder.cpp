@@ -42,6 +42,7 @@ Engine::Turn Engine::send_answers(Pair &pair, std::uint32_t &budget)
             return Turn::Full;
         receive.owes_nak = receive.owes_rnr = receive.owes_ack = false;
     }
+    receive.owes_lack &= receive.must_wait; // a later try makes it void
     if (receive.owes_lack) {
         if (!send_plain(link, {.kind = Kind::Lacks,
                                .attempt = receive.rnr_attempt,

@@ -48,6 +48,7 @@ struct Opened {
     std::uint64_t number = 0;
     std::uint32_t users = 0; // entries of queue pairs
     bool writable = false;
+    bool is_lent = false; // was opened because the peer lends it
 };
 
 } // namespace ntb::verbs

@@ -25,7 +25,7 @@ struct Direct {
     State state;
     std::uint8_t asked; // how often
     std::uint8_t rights;
-    bool is_lent;                  // for data of the peer's own requests, and nothing else
+    std::uint16_t serial;          // of the LEND that it comes from
     std::uint64_t address, length; // as the peer calls it
     std::byte *memory;             // here
     Opened *opened;
@@ -42,16 +42,12 @@ struct Direct {
     }
 };
 
-/// A table of them, for each queue pair, and behind it one of those that are lent. A region whose
-/// key falls to the place of another one takes its place.
+/// A table of them, for each queue pair, and behind it those that the peer lends, where it says. A
+/// region whose key falls to the place of another one takes its place.
 constexpr std::uint32_t max_directs = 64, max_lent = 8, max_known = max_directs + max_lent;
 constexpr std::uint32_t place_of_key(std::uint32_t key)
 {
     return key >> 16 & (max_directs - 1);
-}
-constexpr std::uint32_t place_of_lent(std::uint32_t key)
-{
-    return key >> 16 & (max_lent - 1);
 }
 
 /// The other way round: an own region from which a queue pair sends, as far as its peer has it.
@@ -63,6 +59,8 @@ struct Lent {
     };
     std::uint32_t key; // 0: none
     State state;
+    bool was_used;        // since it was looked at for another region
+    std::uint16_t serial; // of what was said of it
 };
 
 } // namespace ntb::verbs

@@ -149,7 +149,10 @@ struct ntbv_qp {
         bool is_amid() const { return active | has_receive | must_wait | starves; }
     } receive;
 
-    ntb::verbs::Lent lent[ntb::verbs::max_lent] = {}; // by place_of_lent()
+    ntb::verbs::Lent lent[ntb::verbs::max_lent] = {};
+    std::uint32_t next_lent = 0; // is looked at next where there is no place
+    std::uint32_t lent_misses = 0;
+    std::uint16_t lent_serial = 0;
 
     bool overrun = false; // a completion was lost: to ERR as soon as nothing is in the middle
 };

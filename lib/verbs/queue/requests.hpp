@@ -33,6 +33,10 @@ static_assert(wc_opcodes[NTBV_WRITE_IMM] == NTBV_WC_WRITE &&
               wc_opcodes[NTBV_BIND_MW] == NTBV_WC_BIND_MW &&
               wc_opcodes[NTBV_SEND_INV] == NTBV_WC_SEND && sizeof(wc_opcodes) == NTBV_SEND_INV + 1);
 
+/// Of Request::flags, where those of the program have nothing: it went without its data.
+constexpr std::uint8_t was_lent = 0x80;
+static_assert((was_lent & (NTBV_FENCE | NTBV_SIGNALED | NTBV_SOLICITED | NTBV_INLINE)) == 0);
+
 /// A posted request. Its pieces, its inline data, or its binding follow it.
 struct Request {
     std::uint64_t id;
