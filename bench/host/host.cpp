@@ -168,7 +168,8 @@ void Host::run(const Command &command, Shared &shared, Result &result)
     if (!m_endpoint)
         return fail(result, ENOTCONN, "the host is not open");
     const Ways ways{m_endpoint, m_pool, m_channels};
-    const Poller poller(driven());
+    // A driven worker's thread polls: nothing is to poll meanwhile.
+    const Poller poller(command.op == Op::host_idle ? nullptr : driven());
     switch (command.op) {
     case Op::host_rtt:
         return m_side == 0 ? ask(ways, command, result) : answer(ways, command, result);
