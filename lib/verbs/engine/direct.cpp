@@ -240,24 +240,30 @@ bool Engine::answer_question(Pair &pair)
         if (number == Port::later)
             return true; // granted() is the next who looks
         if (number != 0) {
-            constexpr std::uint32_t bytes = sizeof(Header) + sizeof(Grant);
-            std::byte *const message = link.port->reserve(bytes);
-            if (!message)
+            if (!send_grant(pair, {.kind = Kind::Grant, .key = key},
+                            {number, region.iova, region.length, rights, 0}))
                 return false;
-            const Header header = {.kind = Kind::Grant,
-                                   .flags = flag::last,
-                                   .to = pair.attr.dest_qpn,
-                                   .from = pair.number,
-                                   .bytes = sizeof(Grant),
-                                   .total = sizeof(Grant),
-                                   .key = key};
-            const Grant grant = {number, region.iova, region.length, rights, 0};
-            std::memcpy(message, &header, sizeof(header));
-            std::memcpy(message + sizeof(header), &grant, sizeof(grant));
-            commit(link, bytes);
         }
     }
     pair.receive.asks_for = 0;
+    return true;
+}
+
+// @param header  its kind, and what it says besides
+// @retval false the port is full
+bool Engine::send_grant(Pair &pair, Header header, const Grant &grant)
+{
+    constexpr std::uint32_t bytes = sizeof(Header) + sizeof(Grant);
+    std::byte *const message = pair.link->port->reserve(bytes);
+    if (!message)
+        return false;
+    header.flags = flag::last;
+    header.to = pair.attr.dest_qpn;
+    header.from = pair.number;
+    header.bytes = header.total = sizeof(Grant);
+    std::memcpy(message, &header, sizeof(header));
+    std::memcpy(message + sizeof(header), &grant, sizeof(grant));
+    commit(*pair.link, bytes);
     return true;
 }
 
@@ -327,11 +333,21 @@ void Engine::take_grant(Link &link, Pair &pair, const Header &header, const std:
     std::memcpy(&grant, payload, sizeof(grant));
     direct.state = Direct::State::Refused;
     const std::uint32_t rights = grant.rights & (NTBV_REMOTE_WRITE | NTBV_REMOTE_READ);
-    if (rights == 0 || grant.length == 0 || grant.address + grant.length < grant.address)
-        return;
+    if (rights != 0)
+        begin_opening(link, pair, direct, grant, rights, false);
+}
+
+// @param link  by which it came: of one to itself an engine has two
+// @retval false there is nothing to open, or no place for it
+bool Engine::begin_opening(Link &link, Pair &pair, Direct &direct, const Grant &grant,
+                           std::uint32_t rights, bool is_lent)
+{
+    if (grant.length == 0 || grant.address + grant.length < grant.address)
+        return false;
     Opened *const opened = open(link, grant.number);
     if (!opened)
-        return;
+        return false;
+    opened->is_lent |= is_lent && opened->users == 0;
     ++opened->users;
     direct.state = Direct::State::Opening;
     direct.rights = static_cast<std::uint8_t>(rights);
@@ -340,6 +356,7 @@ void Engine::take_grant(Link &link, Pair &pair, const Header &header, const std:
     direct.opened = opened;
     if (!opened->is_asked_for)
         finish(pair, direct);
+    return true;
 }
 
 // The port has answered: the size is what it says, and the rest has to fit.

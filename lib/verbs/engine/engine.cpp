@@ -517,9 +517,8 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
         return take_request(link, header, payload);
     Pair *pair = find(header.to);
     // An answer to a queue pair that is not connected to its sender (any more) is no one's.
-    if (!pair || pair->type != NTBV_RC || pair->attr.dest_qpn != header.from || !pair->link ||
-        pair->link->address != link.address || pair->send.misses_peer ||
-        (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD))
+    if (!pair || pair->type != NTBV_RC || !is_peer(*pair, link, header.from) ||
+        pair->send.misses_peer || (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD))
         return;
     switch (header.kind) {
     case Kind::Ack:

@@ -410,6 +410,9 @@ private:
     void take_number(Shared::Given &given, bool writable, std::uint64_t number);
     static bool asks(Pair &pair, const Request &request);
     void take_grant(Link &link, Pair &pair, const Header &header, const std::byte *payload);
+    bool send_grant(Pair &pair, Header header, const Grant &grant);
+    bool begin_opening(Link &link, Pair &pair, Direct &direct, const Grant &grant,
+                       std::uint32_t rights, bool is_lent);
     Opened *open(Link &link, std::uint64_t number);
     void finish(Pair &pair, Direct &direct);
     Opened *forget_revoked();
@@ -455,6 +458,22 @@ private:
     bool transmit_datagram(Pair &pair, Request &request, Link &link);
     bool keep_datagram(Pair &pair, Request &request, Link &link);
     Turn send_read(Pair &pair, Request &request);
+    // Of a message of `next`, which has its number from when something of it goes.
+    static Header header_of(Pair &pair, Request &request, Kind kind, int flags)
+    {
+        auto &send = pair.send;
+        if (send.next == send.high)
+            request.seq = send.next_seq;
+        return {.kind = kind,
+                .flags = static_cast<std::uint8_t>(flags),
+                .attempt = send.attempt,
+                .to = pair.attr.dest_qpn,
+                .from = pair.number,
+                .seq = request.seq,
+                .total = request.bytes,
+                .key = request.key,
+                .address = request.address};
+    }
     // Something of `next` has gone, for the first time.
     static void first_sent(Pair &pair)
     {
@@ -561,6 +580,11 @@ private:
     {
         return pair.attr.state == NTBV_RTR || pair.attr.state == NTBV_RTS ||
                pair.attr.state == NTBV_SQD || pair.attr.state == NTBV_SQE;
+    }
+    // Whether the queue pair is connected to that one of a link's peer.
+    static bool is_peer(const Pair &pair, const Link &link, std::uint32_t number)
+    {
+        return pair.attr.dest_qpn == number && pair.link && pair.link->address == link.address;
     }
     bool begin(Pair &pair, const Header &header);
     bool next_receive(Pair &pair, Receive &receive);

@@ -47,19 +47,11 @@ Engine::Lending Engine::lend(Pair &pair, Request &request)
     std::byte *const message = link.port->reserve(sizeof(Header));
     if (!message)
         return Lending::Full;
-    if (send.next == send.high)
-        request.seq = send.next_seq;
-    Header header = {.kind = Kind::Send,
-                     .flags =
-                         static_cast<std::uint8_t>(flag::last | flag::lent | request.wire_flags()),
-                     .attempt = send.attempt,
-                     .to = pair.attr.dest_qpn,
-                     .from = pair.number,
-                     .seq = request.seq,
-                     .total = request.bytes,
-                     .value = request.imm,
-                     .key = piece.key,
-                     .address = piece.address};
+    Header header =
+        header_of(pair, request, Kind::Send, flag::last | flag::lent | request.wire_flags());
+    header.value = request.imm;
+    header.key = piece.key;
+    header.address = piece.address;
     give_ride(pair, header.flags, header.ack);
     std::memcpy(message, &header, sizeof(header));
     commit(link, sizeof(header));
@@ -99,32 +91,20 @@ bool Engine::say_lent(Pair &pair, std::uint32_t key)
 {
     if (!pair.send.reaches_peer)
         return true;
-    Link &link = *pair.link;
     const Region &region = keys_.at(key);
-    const std::uint64_t number = find_grant(link, *region.shared, false);
-    if (number == 0 || number == Port::later)
-        return true;
-    constexpr std::uint32_t bytes = sizeof(Header) + sizeof(Grant);
-    std::byte *const message = link.port->reserve(bytes);
-    if (!message)
-        return false;
-    Lent *const lent = place_to_lend(pair);
+    const std::uint64_t number = find_grant(*pair.link, *region.shared, false);
+    Lent *const lent = number == 0 || number == Port::later ? nullptr : place_to_lend(pair);
     if (!lent)
-        return true; // what is reserved and not committed is free
-    *lent = {key, Lent::State::Said, true, ++pair.lent_serial};
-    const Header header = {.kind = Kind::Lend,
-                           .flags = flag::last,
-                           .attempt = lent->serial,
-                           .to = pair.attr.dest_qpn,
-                           .from = pair.number,
-                           .bytes = sizeof(Grant),
-                           .total = sizeof(Grant),
-                           .value = static_cast<std::uint32_t>(lent - pair.lent),
-                           .key = key};
-    const Grant grant = {number, region.iova, region.length, NTBV_REMOTE_READ, 0};
-    std::memcpy(message, &header, sizeof(header));
-    std::memcpy(message + sizeof(header), &grant, sizeof(grant));
-    commit(link, bytes);
+        return true;
+    const std::uint16_t serial = static_cast<std::uint16_t>(pair.lent_serial + 1);
+    if (!send_grant(pair,
+                    {.kind = Kind::Lend,
+                     .attempt = serial,
+                     .value = static_cast<std::uint32_t>(lent - pair.lent),
+                     .key = key},
+                    {number, region.iova, region.length, NTBV_REMOTE_READ, 0}))
+        return false;
+    *lent = {key, Lent::State::Said, true, pair.lent_serial = serial};
     return true;
 }
 
@@ -170,9 +150,8 @@ void Engine::end_lending(std::uint32_t key)
 void Engine::take_lend(Link &link, const Header &header, const std::byte *payload)
 {
     Pair *const pair = find(header.to);
-    if (!pair || !pair->direct.data() || !receives(*pair) || pair->attr.dest_qpn != header.from ||
-        !pair->link || pair->link->address != link.address || header.key == 0 ||
-        header.value >= max_lent)
+    if (!pair || !pair->direct.data() || !receives(*pair) || !is_peer(*pair, link, header.from) ||
+        header.key == 0 || header.value >= max_lent)
         return;
     Direct &direct = pair->direct[max_directs + header.value];
     // What is asked for is waited for, so that no more is than there are places.
@@ -182,25 +161,11 @@ void Engine::take_lend(Link &link, const Header &header, const std::byte *payloa
     pair->receive.mapped &= ~(1U << header.value);
     Grant grant;
     std::memcpy(&grant, payload, sizeof(grant));
-    if (grant.length == 0 || grant.address + grant.length < grant.address ||
-        !may_open_lent(link, grant.number))
-        return;
-    Opened *const opened = open(link, grant.number);
-    if (!opened)
-        return;
-    opened->is_lent |= opened->users == 0;
-    ++opened->users;
-    direct = {.key = header.key,
-              .state = Direct::State::Opening,
-              .asked = 0,
-              .rights = NTBV_REMOTE_READ,
-              .serial = header.attempt,
-              .address = grant.address,
-              .length = grant.length,
-              .memory = nullptr,
-              .opened = opened};
-    if (!opened->is_asked_for)
-        finish(*pair, direct);
+    direct.key = header.key;
+    direct.serial = header.attempt;
+    if (!may_open_lent(link, grant.number) ||
+        !begin_opening(link, *pair, direct, grant, NTBV_REMOTE_READ, true))
+        forget(direct);
 }
 
 bool Engine::may_open_lent(const Link &link, std::uint64_t number) const

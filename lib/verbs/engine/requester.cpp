@@ -198,22 +198,12 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
     std::byte *message = link.port->reserve(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (!message)
         return Turn::Full;
-    if (send.next == send.high)
-        request.seq = send.next_seq;
-    Header header = {.kind = kind_of(request),
-                     .flags =
-                         static_cast<std::uint8_t>((last ? flag::last : 0) | request.wire_flags() |
-                                                   (last && asks(pair, request) ? flag::ask : 0)),
-                     .attempt = send.attempt,
-                     .to = pair.attr.dest_qpn,
-                     .from = pair.number,
-                     .seq = request.seq,
-                     .bytes = bytes,
-                     .offset = offset,
-                     .total = request.bytes,
-                     .value = request.imm,
-                     .key = request.key,
-                     .address = request.address};
+    Header header = header_of(pair, request, kind_of(request),
+                              (last ? flag::last : 0) | request.wire_flags() |
+                                  (last && asks(pair, request) ? flag::ask : 0));
+    header.bytes = bytes;
+    header.offset = offset;
+    header.value = request.imm;
     Places places;
     if (!gather(pair, request, offset, bytes, places)) {
         halt(pair, request, NTBV_LOC_PROT_ERR);
@@ -306,19 +296,9 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
         pair.link->port->reserve(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (!message)
         return Turn::Full;
-    if (send.next == send.high)
-        request.seq = send.next_seq;
-    Header header = {
-        .kind = kind_of(request),
-        .flags = static_cast<std::uint8_t>(flag::last | (asks(pair, request) ? flag::ask : 0)),
-        .attempt = send.attempt,
-        .to = pair.attr.dest_qpn,
-        .from = pair.number,
-        .seq = request.seq,
-        .bytes = bytes,
-        .total = request.bytes,
-        .key = request.key,
-        .address = request.address};
+    Header header = header_of(pair, request, kind_of(request),
+                              flag::last | (asks(pair, request) ? flag::ask : 0));
+    header.bytes = bytes;
     give_ride(pair, header.flags, header.ack);
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), operands, bytes);

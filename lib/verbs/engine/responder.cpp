@@ -170,8 +170,7 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
     const bool has_receiver = pair && receives(*pair);
     if (has_receiver && pair->type == NTBV_UD) {
         take_datagram(*pair, link, header, payload);
-    } else if (has_receiver && pair->attr.dest_qpn == header.from && pair->link &&
-               pair->link->address == link.address) {
+    } else if (has_receiver && is_peer(*pair, link, header.from)) {
         take_connected(*pair, header, payload);
     } else {
         // Who sends UC or UD takes this for an answer to no request. A queue pair in error still
