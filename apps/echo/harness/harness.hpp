@@ -130,6 +130,7 @@ private:
     std::vector<Queue> queues_;
     bool running_ = false;
     std::string too_small_; ///< what check_channels() has found since the last start
+    bool all_fit_ = false;  ///< or that there is nothing to find
     Clock::time_point next_stats_;
 };
 
