@@ -7,6 +7,7 @@
 #include <rte_dmadev.h>
 
 #include "counted_pair.hpp"
+#include "host/dma_channel.hpp"
 
 namespace gate
 {
@@ -17,15 +18,7 @@ Engine::Engine()
     m_dev = static_cast<int16_t>(rte_dma_get_dev_id_by_name(name.c_str()));
     if (m_dev < 0)
         fail("no dmadev", m_dev);
-    const rte_dma_conf conf{.nb_vchans = 1};
-    rte_dma_vchan_conf vchan{};
-    vchan.direction = RTE_DMA_DIR_MEM_TO_MEM;
-    vchan.nb_desc = 256;
-    int rc = rte_dma_configure(m_dev, &conf);
-    if (rc == 0)
-        rc = rte_dma_vchan_setup(m_dev, 0, &vchan);
-    if (rc == 0)
-        rc = rte_dma_start(m_dev);
+    int rc = bench::start_dma_channel(m_dev, 256);
     if (rc == 0 && !m_memory.reserve(2 * bytes_max))
         rc = -ENOMEM;
     if (rc != 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/engine.hpp"
 
+#include "host/dma_channel.hpp"
 #include "host/traffic.hpp"
 #include "kernel/kernels.hpp"
 
@@ -61,15 +62,7 @@ bool Engine::start(Result &result)
         fail(result, ENODEV, "there is no dmadev");
         return false;
     }
-    const rte_dma_conf conf{.nb_vchans = 1};
-    rte_dma_vchan_conf vchan{};
-    vchan.direction = RTE_DMA_DIR_MEM_TO_MEM;
-    vchan.nb_desc = descriptors;
-    int rc = rte_dma_configure(m_dev, &conf);
-    if (rc == 0)
-        rc = rte_dma_vchan_setup(m_dev, 0, &vchan);
-    if (rc == 0)
-        rc = rte_dma_start(m_dev);
+    const int rc = start_dma_channel(m_dev, descriptors);
     m_started = rc == 0;
     if (rc != 0)
         fail(result, -rc, "the dmadev does not start");
