@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from facts import PATIENCE, PATIENT, Failure, await_fact, expect
+from facts import PATIENCE, PATIENT, Failure, await_end, await_fact, expect
 from pages import HUGE, eal_memory
 
 DEVICE = "raw_plx_ntb0"
@@ -48,10 +48,7 @@ class Process:
 
     def end(self):
         """Waits for the end; returns the exit status."""
-        try:
-            return self.child.wait(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"it did not end in {PATIENCE} s; it said:\n{self.text()}") from None
+        return await_end(self.child, lambda: f"its end; it said:\n{self.text()}")
 
     def expect_end(self, status, *texts):
         got = self.end()

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from facts import PATIENCE, PATIENT, Failure, await_fact, expect
+from facts import PATIENCE, PATIENT, Failure, await_end, await_fact, expect
 from pages import HUGE, eal_memory
 
 # Nobody, and nobody else: users that need not be in the user database.
@@ -32,10 +32,7 @@ class Process:
         expect(self.text().count(text) >= count, f"it ended before it said '{text}':\n{self.text()}")
 
     def end(self, status):
-        try:
-            got = self.child.wait(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"it did not end in {PATIENCE} s; it said:\n{self.text()}") from None
+        got = await_end(self.child, lambda: f"its end; it said:\n{self.text()}")
         expect(got == status, f"status {got} instead of {status}; it said:\n{self.text()}")
 
     def tell(self, line):

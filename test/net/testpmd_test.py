@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from facts import PATIENCE, PATIENT, Failure, await_fact, expect
+from facts import PATIENCE, PATIENT, Failure, await_end, await_fact, expect
 from pages import eal_memory
 
 ABI_GLOBS = ("/usr/lib/*/dpdk/pmds-*",)
@@ -83,10 +83,7 @@ class Testpmd:
 
     def quit(self):
         self.tell("quit")
-        try:
-            status = self.child.wait(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"it did not end; it said:\n{self.text()}") from None
+        status = await_end(self.child, lambda: f"its end; it said:\n{self.text()}")
         expect(status == 0, f"status {status}; it said:\n{self.text()}")
 
     def kill(self):

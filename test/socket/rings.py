@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from facts import PATIENCE, PATIENT, Failure, await_fact, expect
+from facts import PATIENCE, PATIENT, Failure, await_end, await_fact, expect
 from pages import eal_memory
 from programs import find_programs, listens
 
@@ -107,7 +107,7 @@ class Bench:
     def end(self, child, name, number=signal.SIGTERM):
         """@return what the server reported"""
         child.send_signal(number)
-        child.wait(timeout=PATIENCE)
+        await_end(child, lambda: f"its end: {self.said(name)}")
         return self.said(name)
 
     def close(self):
@@ -132,7 +132,7 @@ class Talk:
     def ends(self):
         """Well. @return what else it has said"""
         said = self.child.stdout.read()
-        expect(self.child.wait(timeout=PATIENCE) == 0, f"{said} {self.log()}")
+        expect(await_end(self.child, "its end") == 0, f"{said} {self.log()}")
         return said
 
 
