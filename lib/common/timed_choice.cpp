@@ -20,18 +20,19 @@ constexpr std::uint64_t jump_share = 16;
 
 } // namespace
 
-TimedChoice::TimedChoice(unsigned in_force, bool fixed)
-    : until_other_(2 * block_units), way_(static_cast<std::uint8_t>(in_force)), fixed_(fixed),
-      in_force_(way_)
+TimedChoice::TimedChoice(unsigned in_force, bool fixed, Unseen unseen)
+    : until_other_(2 * block_units), unseen_(unseen), way_(static_cast<std::uint8_t>(in_force)),
+      fixed_(fixed), in_force_(way_)
 {
 }
 
 /// One division in hundreds of units.
 void TimedChoice::end_block()
 {
-    const std::uint64_t cost = std::max<std::uint64_t>(cycles_ * scale / units_, 1);
+    const std::uint64_t counted = way_ == 0 ? cycles_ : cycles_ * unseen_.left_by_1;
+    const std::uint64_t cost = std::max<std::uint64_t>(counted * scale / units_, 1);
     if (way_ != in_force()) {
-        judge(cost);
+        look(cost);
     } else {
         paid_ += units_;
         follow(cost);
@@ -59,9 +60,27 @@ void TimedChoice::follow(std::uint64_t cost)
     until_other_ = std::min(until_other_, jump_share * charge_);
 }
 
-void TimedChoice::judge(std::uint64_t cost)
+/// A block of the other way, which may be the last one of a look at it.
+void TimedChoice::look(std::uint64_t cost)
 {
     const std::uint64_t relative = std::min(cost * scale / usual_, relative_max);
+    if (looked_ == 0)
+        charge_ = hopeless_ = 0;
+    looked_ += units_;
+    charge_ += units_ * std::max(relative, scale) / scale;
+    hopeless_ = relative >= hopeless * scale ? hopeless_ + 1 : 0;
+    if (!may_get_cheaper(relative))
+        judge(cost, relative);
+}
+
+bool TimedChoice::may_get_cheaper(std::uint64_t relative) const
+{
+    return way_ == 0 && relative > plain_to_see && looked_ < unseen_.begin_of_0 &&
+           hopeless_ < hopeless_blocks;
+}
+
+void TimedChoice::judge(std::uint64_t cost, std::uint64_t relative)
+{
     relative_[taken_++ % samples] = static_cast<std::uint32_t>(relative);
     if (saves()) {
         in_force_.store(way_, std::memory_order_relaxed);
@@ -69,14 +88,13 @@ void TimedChoice::judge(std::uint64_t cost)
         taken_ = 0;
     }
     way_ = static_cast<std::uint8_t>(in_force());
-    rest(relative);
+    rest();
 }
 
-/// Until the next block of the other way. @param relative  what the last one cost
-void TimedChoice::rest(std::uint64_t relative)
+/// Until the next look at the other way.
+void TimedChoice::rest()
 {
-    paid_ = 0;
-    charge_ = units_ * std::max(relative, scale) / scale;
+    paid_ = looked_ = 0;
     until_other_ = charge_ * (taken_ < young_samples ? young_share : old_share);
     // The first ones follow one another, until they agree.
     if (taken_ < plain_samples)

@@ -30,9 +30,30 @@ public:
     /// Samples that are asked for: where they say that the other way saves a quarter, and where it
     /// saves 5 %.
     static constexpr unsigned plain_samples = 2, samples = 4;
+    /// A look at way 0 that may get cheaper ends all the same where so many blocks each cost so
+    /// many times what way 1 does.
+    static constexpr unsigned hopeless_blocks = 8, hopeless = 4;
+
+    /// What the cycles of a piece do not show.
+    struct Unseen {
+        /// What way 1 takes counts so often: it leaves work to somebody else.
+        std::uint32_t left_by_1 = 1;
+        /// Units of way 0, behind others of way 1, until it costs what it will: a look at it lasts
+        /// as long, or until it is cheap.
+        std::uint64_t begin_of_0 = 0;
+    };
+    /// Of stores through the caches (0) or past them (1), a line a unit, to memory that is written
+    /// again and again. Past them the reader takes each line out of memory, which costs it what the
+    /// writer saves and more; and through them the writer does so, until 8 MiB of what it writes
+    /// are in its caches.
+    static constexpr Unseen of_stores{2, std::uint64_t{8} << 20 >> 6};
 
     /// @param fixed  the way in force is never left
-    explicit TimedChoice(unsigned in_force = 0, bool fixed = false);
+    explicit TimedChoice(unsigned in_force = 0, bool fixed = false)
+        : TimedChoice(in_force, fixed, {1, 0})
+    {
+    }
+    TimedChoice(unsigned in_force, bool fixed, Unseen unseen);
 
     /// How the next piece is to be done, 0 or 1.
     unsigned way() const { return way_; }
@@ -51,15 +72,20 @@ public:
 private:
     void end_block();
     void follow(std::uint64_t cost);
-    void judge(std::uint64_t cost);
-    void rest(std::uint64_t relative);
+    void look(std::uint64_t cost);
+    bool may_get_cheaper(std::uint64_t relative) const;
+    void judge(std::uint64_t cost, std::uint64_t relative);
+    void rest();
     bool saves() const;
 
     std::uint64_t units_ = 0, cycles_ = 0; ///< of this block
     std::uint64_t until_other_;            ///< units until the next block of the other way
     std::uint64_t usual_ = 0; ///< cost of a unit by the way in force, scaled; 0: not known
-    std::uint64_t charge_ = block_units;   ///< units that the last block of the other way counts as
-    std::uint64_t paid_ = 0;               ///< units since the last block of the other way
+    std::uint64_t charge_ = block_units; ///< units that the last look at the other way counts as
+    std::uint64_t looked_ = 0;           ///< units of a look that goes on
+    std::uint64_t paid_ = 0;             ///< units since the last look at the other way
+    const Unseen unseen_;
+    std::uint32_t hopeless_ = 0;           ///< blocks of the look, in a row
     std::uint32_t relative_[samples] = {}; ///< costs of the other way by that in force, the latest
     std::uint32_t taken_ = 0;              ///< of them, since the last choice
     std::uint8_t jumps_ = 0;               ///< blocks in a row whose cost was unusual

@@ -113,7 +113,7 @@ bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
 
 DmaCopier::DmaCopier(unsigned way, bool fixed)
     : copy_lines_(__builtin_cpu_supports("avx2") ? copy_lines_avx2 : copy_lines_sse2),
-      choice_(way, fixed)
+      choice_(way, fixed, ntb::TimedChoice::of_stores)
 {
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 #include <random>
+#include <vector>
 
 using ntb::TimedChoice;
 
@@ -126,5 +127,103 @@ TEST(TimedChoice, GivesLittleToAPeerThatProvokesJumps)
     }
     EXPECT_LT(paid / least, 1.1);
 }
+
+/// What both ends pay for a line of a stream of stores, by who has it: AMD Zen 3, two CPUs of one
+/// complex. What the writer sees of it is less.
+struct Machine {
+    double writer_through, writer_cold, writer_past; ///< cold: stored past the caches before
+    double reader_through, reader_past;
+};
+constexpr Machine one_complex = {5, 20, 4.1, 5, 12};
+constexpr Machine two_complexes = {40, 42, 13, 15, 8};
+constexpr Machine four = {56, 58, 5.5, 15, 8}; ///< of AMD Zen 4, between two
+constexpr Machine mesh = {7, 12, 13, 8, 9};
+
+/// Stores over and over to the same memory, whose lines remember how they came last.
+class Stream
+{
+public:
+    Stream(TimedChoice &choice, std::size_t bytes)
+        : choice_(choice), past_(bytes / piece_bytes, true)
+    {
+    }
+
+    void run(double seconds, const Machine &machine)
+    {
+        paid_ = least_ = 0;
+        for (double now = 0; now < seconds * cycles_a_second;) {
+            const bool past = choice_.way() == 1, cold = past_[at_];
+            const double writer = past   ? machine.writer_past
+                                  : cold ? machine.writer_cold
+                                         : machine.writer_through;
+            choice_.took(lines, static_cast<std::uint64_t>(writer * lines * noise_(random_)));
+            past_[at_] = past;
+            at_ = at_ + 1 == past_.size() ? 0 : at_ + 1;
+            const double both = writer + (past ? machine.reader_past : machine.reader_through);
+            now += both * lines;
+            paid_ += both;
+            least_ += std::min(machine.writer_through + machine.reader_through,
+                               machine.writer_past + machine.reader_past);
+        }
+    }
+    double regret() const { return paid_ / least_ - 1; }
+
+private:
+    static constexpr std::size_t piece_bytes = 4096;
+    static constexpr std::uint64_t lines = piece_bytes / 64;
+
+    TimedChoice &choice_;
+    std::vector<bool> past_;
+    std::size_t at_ = 0;
+    std::uniform_real_distribution<double> noise_{0.7, 1.3};
+    std::minstd_rand random_;
+    double paid_ = 0, least_ = 0;
+};
+
+class Streams : public testing::TestWithParam<std::size_t>
+{
+protected:
+    TimedChoice choice{0, false, TimedChoice::of_stores};
+    Stream stream{choice, GetParam()};
+};
+
+TEST_P(Streams, GoThroughTheCachesWithinOneComplex)
+{
+    stream.run(0.1, one_complex);
+    EXPECT_EQ(choice.in_force(), 0u);
+    stream.run(0.2, one_complex);
+    EXPECT_LT(stream.regret(), 0.03);
+    stream.run(0.05, mesh);
+    EXPECT_EQ(choice.in_force(), 0u);
+}
+
+TEST_P(Streams, GoPastThemBetweenTwo)
+{
+    for (const Machine &machine : {two_complexes, four}) {
+        stream.run(0.02, machine);
+        EXPECT_EQ(choice.in_force(), 1u);
+        stream.run(0.5, machine);
+        EXPECT_EQ(choice.in_force(), 1u);
+        EXPECT_LT(stream.regret(), 0.05);
+        stream.run(0.5, machine);
+        EXPECT_LT(stream.regret(), 0.03);
+    }
+}
+
+/// The lines are in no cache by then, so the way through them is dear at first.
+TEST_P(Streams, ComeBackIntoOneComplex)
+{
+    for (const Machine &before : {two_complexes, four}) {
+        stream.run(1, before);
+        ASSERT_EQ(choice.in_force(), 1u);
+        stream.run(0.5, one_complex);
+        EXPECT_EQ(choice.in_force(), 0u);
+        stream.run(0.2, one_complex);
+        EXPECT_LT(stream.regret(), 0.03);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfAllSizes, Streams,
+                         testing::Values(4096, 65536, 1 << 20, 4 << 20, 6 << 20));
 
 } // namespace

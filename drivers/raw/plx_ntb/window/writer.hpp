@@ -25,15 +25,15 @@ struct WriterSetup {
 };
 
 /// The two ways are distinguished by the time that the stores themselves take: it is this CPU that
-/// waits for lines which the reader's caches hold. (What the reader waits for does not show. Within
-/// one complex of AMD Zen 4 both ends prefer the same way, and between two as well.)
+/// waits for lines which the reader's caches hold. What the reader waits for does not show, and is
+/// estimated.
 class Writer
 {
 public:
     explicit Writer(const WriterSetup &setup)
         : setup_(setup),
           choice_(static_cast<unsigned>(setup.learned->load(std::memory_order_relaxed)),
-                  setup.fixed)
+                  setup.fixed, ntb::TimedChoice::of_stores)
     {
     }
     void store(std::byte *to, const std::byte *from, size_t bytes);
