@@ -189,28 +189,29 @@ void run_empty_calls(const gate::Pair &pair)
     run_empty("chan.poll.empty", [&] { return ntbmsg_poll_set_poll(pair.far_set, &ready, 1); });
 }
 
-/// Writes of 64 bytes that go directly, a completion for each burst: the posts, or the polls for
-/// the completions.
-void run_writes(const gate::Pair &pair, const char *name, bool posts)
+/// Writes that go directly, a completion for each burst: the posts, or the polls for the
+/// completions.
+void run_writes(const gate::Pair &pair, const char *name, unsigned n, uint32_t bytes, bool posts)
 {
     static char data[most][64];
     ntbmsg_sge sges[most];
     ntbmsg_work works[most] = {};
-    for (unsigned i = 0; i < most; ++i) {
-        sges[i] = {.address = data[i], .bytes = sizeof(data[i]), .reserved = 0};
+    for (unsigned i = 0; i < n; ++i) {
+        sges[i] = {.address = data[i], .bytes = bytes, .reserved = 0};
         works[i].remote = pair.remote;
         works[i].offset = i * sizeof(data[i]);
         works[i].sges = &sges[i];
         works[i].sge_count = 1;
         works[i].op = NTBMSG_OP_WRITE;
     }
-    works[most - 1].flags = NTBMSG_WORK_SIGNAL;
+    works[n - 1].flags = NTBMSG_WORK_SIGNAL;
     CALLGRIND_ZERO_STATS;
     for (unsigned i = 0; i < warm_up + rounds; ++i) {
         const bool counted = i >= warm_up;
-        const int posted = collect(
-            counted && posts, [&] { return ntbmsg_channel_post_burst(pair.from, works, most); });
-        if (posted != most)
+        const int posted = collect(counted && posts, [&] {
+            return ntbmsg_channel_post_burst(pair.from, works, static_cast<uint16_t>(n));
+        });
+        if (posted != static_cast<int>(n))
             fail("not all was posted", posted);
         for (unsigned turns = 0; !counted && turns < 2 * most; ++turns)
             OnChannel::turn(pair); // until it is known to go directly, the responder serves it
@@ -221,7 +222,7 @@ void run_writes(const gate::Pair &pair, const char *name, bool posts)
             fail("no completion", got == 1 ? completion.status : got);
         OnChannel::turn(pair);
     }
-    finish(name, rounds, posts ? rounds * most : rounds);
+    finish(name, rounds, posts ? rounds * n : rounds);
 }
 
 /// The calls that a copy by a DMA channel takes.
@@ -351,8 +352,9 @@ int main(int argc, char **argv)
         run_built<OnChannel>(pair, "chan.build.1518x32", most);
         run_empty_calls(pair);
         pair.expose(most * 64);
-        run_writes(pair, "post.64x32", true);
-        run_writes(pair, "cq.poll", false);
+        run_writes(pair, "post.8x1", 1, 8, true);
+        run_writes(pair, "post.64x32", most, 64, true);
+        run_writes(pair, "cq.poll", most, 64, false);
     }
     run_all_copies();
     run_payload();

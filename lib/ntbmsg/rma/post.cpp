@@ -89,6 +89,21 @@ void store_pieces(const ntbmsg_channel &c, const Requester &r, const ntbmsg_work
     }
 }
 
+/// The completion of a write whose last store it is complete with.
+[[gnu::always_inline]] inline void put_written(ntbmsg_channel &c, const ntbmsg_work &work,
+                                               uint32_t bytes)
+{
+    cq_put(c, {.id = work.id,
+               .channel = handle_of(c),
+               .user = c.user,
+               .value = 0,
+               .bytes = bytes,
+               .imm = 0,
+               .status = 0,
+               .op = work.op,
+               .reserved = {}});
+}
+
 /// A write that is complete with its last store; no earlier operation is outstanding.
 /// @return false: no room in the completion queue
 bool store_and_complete(ntbmsg_channel &c, const Requester &r, const ntbmsg_work &work,
@@ -99,15 +114,7 @@ bool store_and_complete(ntbmsg_channel &c, const Requester &r, const ntbmsg_work
         return false;
     store_pieces(c, r, work);
     if (signal)
-        cq_put(c, {.id = work.id,
-                   .channel = handle_of(c),
-                   .user = c.user,
-                   .value = 0,
-                   .bytes = bytes,
-                   .imm = 0,
-                   .status = 0,
-                   .op = work.op,
-                   .reserved = {}});
+        put_written(c, work, bytes);
     return true;
 }
 
@@ -154,38 +161,91 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
 
 /// Whether nothing but its range has to be known before a work is stored, if the remote is written
 /// directly.
-[[gnu::always_inline]] inline bool is_plain_write(const ntbmsg_work &work)
+/// @param flags  all that it has
+[[gnu::always_inline]] inline bool is_plain_write(const ntbmsg_work &work,
+                                                  const ntbmsg_remote *remote, uint8_t flags)
 {
-    return work.op == NTBMSG_OP_WRITE && work.flags == 0 && work.sge_count == 1 &&
-           work.sges != nullptr;
+    return work.remote == remote && work.op == NTBMSG_OP_WRITE && work.flags == flags &&
+           work.sge_count == 1 && work.sges != nullptr;
 }
 
-/// Stores the short plain writes that follow an accepted operation on the same remote: what was
-/// checked of it holds for them.
-/// @return how many; the next one, if any, is another kind, long or invalid
-uint16_t store_following(const ntbmsg_channel &c, const Requester &r, const ntbmsg_remote &remote,
-                         const ntbmsg_work *works, uint16_t n)
+/// Whether writes to it are complete with their stores.
+[[gnu::always_inline]] inline bool is_written_directly(const ntbmsg_channel &c, const Requester &r,
+                                                       const ntbmsg_remote *remote)
 {
-    if (n == 0 || !is_plain_write(works[0]) || works[0].remote != &remote ||
-        (remote.rights & NTBMSG_RIGHT_WRITE) == 0 ||
-        remote.path.load(std::memory_order_acquire) != Path::direct || c.cq->fn != nullptr ||
-        r.posted.load(std::memory_order_relaxed) != r.completed.load(std::memory_order_acquire))
+    return is_live(remote, "ntbmsg_channel_post_burst") && remote->channel == &c &&
+           remote->word == c.rx_word.load(std::memory_order_relaxed) &&
+           (remote->rights & NTBMSG_RIGHT_WRITE) != 0 &&
+           remote->path.load(std::memory_order_acquire) == Path::direct && c.cq->fn == nullptr &&
+           r.posted.load(std::memory_order_relaxed) == r.completed.load(std::memory_order_acquire);
+}
+
+/// Where a short write goes.
+struct Target {
+    explicit Target(const ntbmsg_remote &remote)
+        : to(remote.address), end(remote.bytes),
+          longest(std::min<uint64_t>(end, RTE_PMD_PLX_NTB_WINDOW_LONG - 1))
+    {
+        static_assert(RTE_PMD_PLX_NTB_WINDOW_LONG <= NTBMSG_MAX_OPERATION);
+    }
+    bool takes(const ntbmsg_work &work) const
+    {
+        const ntbmsg_sge &piece = work.sges[0];
+        return likely(piece.bytes <= longest && work.offset <= end - piece.bytes &&
+                      piece.address != nullptr);
+    }
+
+    std::byte *const to;
+    const uint64_t end;
+    const uint64_t longest;
+};
+
+/// Stores the short plain writes at the front that go to one remote, which is checked once for all,
+/// up to one that asks for a completion.
+/// @return how many; the next one, if any, is another kind, long, invalid, without room for its
+/// completion, or behind one
+inline uint16_t store_writes(ntbmsg_channel &c, const Requester &r, const ntbmsg_work *works,
+                             uint16_t n)
+{
+    const ntbmsg_remote *const remote = works[0].remote;
+    if (works[0].op != NTBMSG_OP_WRITE || !is_written_directly(c, r, remote))
         return 0;
     const rte_pmd_plx_ntb_window_store_fn store = c.worker->store;
-    std::byte *const to = remote.address;
-    const uint64_t end = remote.bytes;
-    const uint64_t longest = std::min<uint64_t>(end, RTE_PMD_PLX_NTB_WINDOW_LONG - 1);
-    static_assert(RTE_PMD_PLX_NTB_WINDOW_LONG <= NTBMSG_MAX_OPERATION);
+    const Target target(*remote);
     uint16_t i = 0;
-    for (; i < n && works[i].remote == &remote && is_plain_write(works[i]); ++i) {
-        const uint64_t offset = works[i].offset;
-        const ntbmsg_sge &piece = works[i].sges[0];
-        if (unlikely(piece.bytes > longest || offset > end - piece.bytes ||
-                     piece.address == nullptr))
+    for (; i < n && is_plain_write(works[i], remote, 0) && target.takes(works[i]); ++i)
+        store(target.to + works[i].offset, works[i].sges[0].address, works[i].sges[0].bytes);
+    if (i == n || !is_plain_write(works[i], remote, NTBMSG_WORK_SIGNAL) ||
+        !target.takes(works[i]) || !cq_reserve(c))
+        return i;
+    const uint32_t bytes = works[i].sges[0].bytes;
+    store(target.to + works[i].offset, works[i].sges[0].address, bytes);
+    put_written(c, works[i], bytes);
+    return i + 1;
+}
+
+/// What is not, or not only, short writes that are complete with their stores.
+/// @param taken  works before it. @return as ntbmsg_channel_post_burst()
+__rte_noinline int post_others(ntbmsg_channel &c, Requester &r, const ntbmsg_work *works,
+                               uint16_t n, uint16_t taken)
+{
+    const uint32_t before = r.posted.load(std::memory_order_relaxed);
+    int refused = 0;
+    while (taken < n) {
+        const int64_t bytes = check(c, works[taken]);
+        if (unlikely(bytes < 0)) {
+            refused = static_cast<int>(bytes);
             break;
-        store(to + offset, piece.address, piece.bytes);
+        }
+        if (!take(c, r, works[taken], static_cast<uint32_t>(bytes)))
+            break;
+        ++taken;
+        if (taken < n)
+            taken += store_writes(c, r, works + taken, static_cast<uint16_t>(n - taken));
     }
-    return i;
+    if (r.posted.load(std::memory_order_relaxed) != before)
+        one_sided_posted(c);
+    return taken != 0 ? taken : refused;
 }
 
 } // namespace
@@ -203,23 +263,6 @@ int ntbmsg_channel_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works,
     ntbmsg::Requester *r = c->one_sided.requester();
     if (unlikely(r == nullptr))
         return -EINVAL; // no remote was ever opened for it
-    const uint32_t before = r->posted.load(std::memory_order_relaxed);
-    uint16_t taken = 0;
-    int refused = 0;
-    while (taken < n) {
-        const int64_t bytes = ntbmsg::check(*c, works[taken]);
-        if (unlikely(bytes < 0)) {
-            refused = static_cast<int>(bytes);
-            break;
-        }
-        const ntbmsg_remote &remote = *works[taken].remote;
-        if (!ntbmsg::take(*c, *r, works[taken], static_cast<uint32_t>(bytes)))
-            break;
-        ++taken;
-        taken += ntbmsg::store_following(*c, *r, remote, works + taken,
-                                         static_cast<uint16_t>(n - taken));
-    }
-    if (r->posted.load(std::memory_order_relaxed) != before)
-        ntbmsg::one_sided_posted(*c);
-    return taken != 0 ? taken : refused;
+    const uint16_t stored = ntbmsg::store_writes(*c, *r, works, n);
+    return likely(stored == n) ? n : ntbmsg::post_others(*c, *r, works, n, stored);
 }
