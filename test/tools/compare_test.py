@@ -4,7 +4,9 @@
 
   compare_test.py SOURCE_ROOT FOLDER    FOLDER: of the peer programs
 """
+import contextlib
 import dataclasses
+import io
 import json
 import os
 import pathlib
@@ -24,6 +26,7 @@ PROGRAMS = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(ROOT / "tools"))
 
 from ntb_compare import pair, peers, result, table, testpmd  # noqa: E402
+from ntb_compare import __main__ as main_of_compare  # noqa: E402
 
 LINE = {"bytes": 64, "class": "other", "stayed": True, "probe_ns": [200.0, 210.0], "ran": 1.0,
         "round_trips": {"count": 1000, "seconds": 0.0004}, "messages": {"count": 1000, "seconds": 0.00002},
@@ -94,6 +97,31 @@ class Tables(unittest.TestCase):
         points = self.points([300], peers.OURS) + self.points([250], UNIX)
         said = list(table.standing(table.ROUND_TRIP, points, "other", peers.OURS, [UNIX], [64]))
         self.assertEqual(said, ["64 B: 1.20x behind AF_UNIX, polled"])
+
+    def test_a_peer_without_a_run_that_counts_is_named_with_the_reason(self):
+        points = self.points([100], peers.OURS) + self.points([700], UNIX, stayed=False) + self.points([900], UNIX, **{"class": "far"})
+        points += self.points([800], UNIX, ran=0.5) + self.points([800], UNIX, ran=0.25)
+        said = list(table.left_out([p for p in points if p["mode"] == "latency"], "other", [peers.LIMIT, peers.OURS, UNIX]))
+        self.assertEqual(said, ["AF_UNIX, polled: other programs had the CPU, 2 of 4 runs; the CPUs were moved meanwhile, 1 of 4 runs; "
+                                "in class far, 1 of 4 runs"])
+
+    def report(self, points):
+        document = {"machine": {"cpu": "a CPU", "load_1min": 1.0}, "started": "2026-11-21T00:00:00Z", "points": points}
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            main_of_compare.report(document, [peers.LIMIT, peers.OURS, UNIX], [64], False)
+        return said.getvalue()
+
+    def test_without_a_run_that_counts_there_is_no_table_and_no_class(self):
+        said = self.report(self.points([100], peers.OURS, stayed=False))
+        self.assertIn(" no class, 0 of ", said)
+        self.assertIn("# not in the tables: ntbmsg, queue pair: the CPUs were moved meanwhile, ", said)
+        self.assertIn("--realtime", said)
+        self.assertNotIn("Round trip", said)
+        said = self.report(self.points([100], peers.OURS) + self.points([700], UNIX, stayed=False))
+        self.assertIn(" class other, ", said)
+        self.assertIn("# not in the tables: AF_UNIX, polled: ", said)
+        self.assertIn("Round trip", said)
 
     def test_messages_are_not_ranked_beside_puts(self):
         put = dataclasses.replace(UNIX, name="put", label="a put", kind="put")

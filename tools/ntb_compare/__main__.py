@@ -97,8 +97,13 @@ def report(document, chosen, sizes, markdown):
     place = table.best_class(points, peers.OURS.name)
     good = sum(point["complete"] for point in points)
     layout = table.as_markdown if markdown else table.as_text
-    print(f"# {document['machine']['cpu']}, {document['started'][:10]}, class {place}, "
+    print(f"# {document['machine']['cpu']}, {document['started'][:10]}, {f'class {place}' if good else 'no class'}, "
           f"{good} of {len(points)} runs undisturbed, load {document['machine']['load_1min']}")
+    for line in table.left_out(points, place, chosen):
+        print(f"# not in the tables: {line}")
+    if not good:
+        print("# no run counts: take it on a quiet machine, or with --realtime (root)" if points else "# nothing was measured")
+        return
     for metric in table.METRICS:
         print(f"\n{'**' if markdown else ''}{metric.title}{'**' if markdown else ''}\n")
         print(layout(table.rows(metric, points, place, chosen, sizes)))

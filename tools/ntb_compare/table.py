@@ -2,6 +2,7 @@
 """A comparison as tables: medians over the rounds of one placement class, with the limit of the same round."""
 import collections
 import dataclasses
+import re
 import statistics
 
 CLASSES = ("ccx", "other", "smt", "far")
@@ -68,6 +69,18 @@ def best_class(points, ours):
     taken = collections.Counter(p["placement"]["class"] for p in points
                                 if p["complete"] and p["operation"] in (ours, "limit"))
     return max(CLASSES, key=lambda c: taken[c])
+
+
+def left_out(points, placement, peers):
+    """Who was measured and has no run that counts, and why, in a line each, as the row is missing."""
+    for peer in peers:
+        taken = [p for p in points if p["operation"] == peer.name]
+        if not taken or any(p["complete"] and p["placement"]["class"] == placement for p in taken):
+            continue
+        # Reasons that differ in a percentage are one.
+        reasons = collections.Counter(f"in class {p['placement']['class']}" if p["complete"]
+                                      else re.sub(r" for \d+% of the time", "", p["error"]) for p in taken)
+        yield f"{peer.label}: " + "; ".join(f"{reason}, {n} of {len(taken)} runs" for reason, n in reasons.most_common())
 
 
 def cell(figures, peer, size, digits):
