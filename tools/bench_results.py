@@ -97,7 +97,8 @@ def cell(entry):
     if not entry:
         return ""
     ratio = f" ({number(entry['ratio'])}x)" if entry.get("ratio") is not None else ""
-    return number(entry["value"]) + ratio
+    text = number(entry["value"]) + ratio
+    return f"*{text}*" if entry["verdict"] == "missed" else text
 
 
 def columns(machines):

@@ -66,6 +66,12 @@ class Records(unittest.TestCase):
         self.assertIn("| `m` | GB/s | 57 |  |  |", lines)
         self.assertIn("  `other`: commit cccc of 2026-11-22.", lines)
 
+    def test_the_table_shows_what_missed_its_reach(self):
+        bench_results.record(self.folder, run(row("a", 12.3), row("b", 12.3, verdict="missed")), ZEN)
+        lines = bench_results.table(self.folder).splitlines()
+        self.assertIn("| `a` | GB/s | 12.3 (0.5x) |", lines)
+        self.assertIn("| `b` | GB/s | *12.3 (0.5x)* |", lines)
+
     def test_a_document_that_differs_is_found_and_written_anew(self):
         bench_results.record(self.folder, run(row("a", 1.0)), ZEN)
         document = self.folder / "page.md"
