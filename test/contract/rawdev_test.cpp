@@ -178,6 +178,10 @@ TEST_P(Rawdev, DumpAndSelfTestAtAnyTime)
     std::free(text);
     EXPECT_NE(dump.find(local_device().name()), std::string::npos);
     EXPECT_NE(dump.find("queue 0: open"), std::string::npos) << dump;
+    const char *const names[] = {"given", "cache", "limit", "memory", "window"};
+    const std::string sized = std::string("ring sized by ") + names[attribute("queue_size_by")] +
+                              ", buffers by " + names[attribute("buffers_by")] + "; private cache";
+    EXPECT_NE(dump.find(sized), std::string::npos) << "not: " << sized << "\n" << dump;
     EXPECT_NE(dump.find("E6: "), std::string::npos) << "errata of the chip";
     EXPECT_EQ(rte_rawdev_selftest(id()), 0);
     both_ways(stream(0, 1, 100, {8, 500}));
