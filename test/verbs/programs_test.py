@@ -153,6 +153,11 @@ def options(lab, _carrier, library, other_abi):
     refuses(1, f"no node daemon at {lab.folder}/none: No such file", "--library", library, "--socket", lab.folder / "none",
             "true")
     refuses(1, "no node daemon at /run/ntbmsg/no-such-link.sock", "--library", library, "--link", "no-such-link", "true")
+    for name, line, why in (("b", "quota default clients 0", "admits no more of this user: 'quota'"),
+                            ("c", f"allow {os.getuid() + 1}", "does not admit this user: 'mode' or 'allow'")):
+        lab.daemon(name, False, line)
+        refuses(1, f"the node daemon at {lab.socket(name)} {why} in its configuration", "--library", library,
+                "--socket", lab.socket(name), "true")
     refuses(1, "none.so cannot be loaded: --library names another one, as that of a build", "--library", lab.folder / "none.so", "--socket", lab.socket("a"), "true")
     fake = lab.folder / "fake"
     fake.mkdir()

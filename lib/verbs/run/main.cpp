@@ -13,6 +13,7 @@
 #include "config/config.hpp"
 #include "memory/exchange.hpp"
 #include "program.hpp"
+#include "shim/daemon_error.hpp"
 #include "shim/genuine.hpp"
 
 namespace
@@ -100,7 +101,7 @@ std::string refusal(const Options &options, const ntb::Program &program)
     ntbclient *client = nullptr;
     const int error = ntbclient_attach(options.socket.c_str(), &client);
     if (error != 0)
-        return "no node daemon at " + options.socket + ": " + strerror(-error);
+        return ntb::verbs::shim::daemon_error(options.socket, -error);
     ntbclient_detach(client);
     return {};
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "shim/daemon_error.hpp"
 #include "shim/direct.hpp"
 #include "shim/genuine.hpp"
 #include "shim/identity.hpp"
@@ -208,7 +209,7 @@ verbs_context *open_context(ibv_device *device, int cmd_fd, void *)
     ntbv_node *node = nullptr;
     const int error = ntbv_node_open(device_socket(), nullptr, nullptr, &node);
     if (error != 0) {
-        fprintf(stderr, "ntbverbs: no node daemon at %s: %s\n", device_socket(), strerror(-error));
+        fprintf(stderr, "ntbverbs: %s\n", daemon_error(device_socket(), -error).c_str());
         errno = -error;
         return nullptr;
     }

@@ -15,6 +15,7 @@
 
 #include "cm/device.hpp"
 #include "locked.hpp"
+#include "shim/daemon_error.hpp"
 #include "shim/identity.hpp"
 #include "shim/objects.hpp"
 #include "shim/slots.hpp"
@@ -62,7 +63,7 @@ int make_device()
     auto *made = new cm::Device(*hosts);
     const int error = made->start(device_socket());
     if (error != 0) {
-        fprintf(stderr, "ntbverbs: no node daemon at %s: %s\n", device_socket(), strerror(-error));
+        fprintf(stderr, "ntbverbs: %s\n", daemon_error(device_socket(), -error).c_str());
         delete made;
         delete hosts;
         return error;
