@@ -11,6 +11,7 @@
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 
+#include "cpu_share.hpp"
 #include "crc32c.hpp"
 #include "peer.hpp"
 #include "signals.hpp"
@@ -72,6 +73,7 @@ void Client::fail(std::string error)
 void Client::run(Report &report)
 {
     report_ = &report;
+    const app::CpuShare share;
     start_tsc_ = last_echo_tsc_ = alive_tsc_ = rte_rdtsc();
     for (unsigned rounds = 0; report.error.empty(); ++rounds) {
         read_ahead();
@@ -87,6 +89,7 @@ void Client::run(Report &report)
     }
     report.seconds =
         static_cast<double>(last_echo_tsc_ - start_tsc_) / static_cast<double>(rte_get_tsc_hz());
+    report.cpu_share = share.taken();
     report.interrupted = interrupted_;
     for (const Queue &queue : queues_)
         report.missing += queue.sent;

@@ -2,12 +2,14 @@
 #include "round_trip/report.hpp"
 
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
 #include <rte_cycles.h>
 
 #include "build.hpp"
+#include "cpu_share.hpp"
 #include "json.hpp"
 #include "units.hpp"
 #include "whole_file.hpp"
@@ -72,6 +74,7 @@ std::string to_json(const Report &r, const Options &o)
     json.member("seconds", r.seconds);
     json.member("messages_per_second", per_second(static_cast<double>(r.messages), r.seconds));
     json.member("bytes_per_second", per_second(static_cast<double>(r.bytes), r.seconds));
+    json.member("cpu_share", r.cpu_share);
     const app::Histogram &h = r.round_trips;
     json.key("round_trip_ns");
     json.begin_object();
@@ -115,6 +118,10 @@ void print(const Report &r, const Options &o, FILE *to)
         to, "  each way    %s, %s\n",
         app::with_unit(per_second(static_cast<double>(r.messages), r.seconds), "msg/s").c_str(),
         app::with_unit(per_second(static_cast<double>(r.bytes), r.seconds), "B/s").c_str());
+    if (r.cpu_share < app::least_cpu_share)
+        // Down, so that it is below the bound that it has missed.
+        std::fprintf(to, "  disturbed   the polling thread had its CPU for %.0f %% of the time\n",
+                     std::floor(r.cpu_share * 100 + 1e-9));
     std::fprintf(to, "  CRC-32C     %08" PRIx32 " sent, %08" PRIx32 " came back\n", r.crc_sent,
                  r.crc_back);
 }

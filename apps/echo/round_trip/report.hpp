@@ -23,6 +23,7 @@ struct Report {
     uint64_t built = 0;         ///< of them, in receive buffers of this side
     uint64_t missing = 0;       ///< sent and not come back
     double seconds = 0;         ///< from the first message sent to the last one back
+    double cpu_share = 1;       ///< part of that time that the thread had its CPU
     uint32_t crc_sent = 0;      ///< CRC-32C of everything that was sent
     uint32_t crc_back = 0;      ///< CRC-32C of everything that came back
     app::Histogram round_trips; ///< TSC cycles
