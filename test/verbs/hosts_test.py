@@ -175,7 +175,24 @@ def small_rings(lab, carrier):
     expect("rings have 16384 bytes, and verbs need 32768" in client.text(), client.text())
 
 
-CASES = {case.__name__: case for case in (operations, killed, daemon_killed, granted, last_words, small_rings)}
+def no_connections(lab, carrier):
+    """No connection is admitted, of who asks or of who listens: the requests fail, and a line says why."""
+    lab.ring = "64K"
+    for names in ("ab", "cd"):
+        pair = [lab.daemon(name, True, f"carrier {carrier}", *(["quota default connections 0"] if name in "ad" else []))
+                for name in names]
+        for daemon in pair:
+            daemon.await_text("joined with the daemon of the peer host")
+        _, client = meet(lab, *names, "ask", "wait")
+        client.end(1)
+        expect(f"failed: completion: {RETRY_EXC_ERR}" in client.text(), client.text())
+        expect(client.text().count("a daemon admits no more connections") == 1, client.text())
+        for daemon in pair:
+            stop(daemon)
+
+
+CASES = {case.__name__: case for case in (operations, killed, daemon_killed, granted, last_words, small_rings,
+                                          no_connections)}
 
 
 def main():

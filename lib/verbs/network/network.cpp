@@ -245,8 +245,21 @@ void Network::ask(Address peer)
 void Network::connect(Pending &pending)
 {
     const ntbclient_options options = options_of(pending.local);
-    if (ntbclient_connect(client_, Name(pending.peer).text, &options, &pending.conn) != 0)
-        pending.conn = nullptr;
+    const int error = ntbclient_connect(client_, Name(pending.peer).text, &options, &pending.conn);
+    if (error == 0)
+        return;
+    pending.conn = nullptr;
+    tell_refusal(error);
+}
+
+// The program learns no more than that the peer does not answer.
+void Network::tell_refusal(int error)
+{
+    if (error != -EDQUOT || refusal_is_told_)
+        return;
+    refusal_is_told_ = true;
+    fprintf(stderr, "ntbverbs: a daemon admits no more connections of this user or the peer's: "
+                    "'quota' in its configuration\n");
 }
 
 void Network::accept()
@@ -307,6 +320,7 @@ bool Network::advance_connecting(Pending &pending)
         pending.stage = Stage::Asking;
         return introduce(pending);
     }
+    tell_refusal(info.error);
     if (!pending.local)
         return false;
     // Not at this host.
