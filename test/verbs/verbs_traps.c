@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -216,6 +217,28 @@ static void changed_region(void)
     CHECK(next_status(cq) == IBV_WC_REM_ACCESS_ERR);
     CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
     CHECK(ibv_dereg_mr(region) == 0 && ibv_dealloc_pd(second) == 0);
+}
+
+/* Memory that is not there, or not for what is asked, is not registered. */
+static void missing_memory(void)
+{
+    char *area = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(area != MAP_FAILED && mprotect(area, 4096, PROT_READ) == 0 &&
+          munmap(area + 2 * 4096, 4096) == 0);
+    errno = 0;
+    CHECK(!ibv_reg_mr(pd, area, 3 * 4096, 0) && errno == EFAULT);
+    errno = 0;
+    CHECK(!ibv_reg_mr(pd, area, 4096, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);
+    struct ibv_mr *region = ibv_reg_mr(pd, area, 8192, IBV_ACCESS_REMOTE_READ);
+    CHECK(region);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) ==
+              IBV_REREG_MR_ERR_CMD &&
+          errno == EFAULT);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, area + 2 * 4096, 1, 0) ==
+              IBV_REREG_MR_ERR_CMD &&
+          errno == EFAULT);
+    CHECK(ibv_dereg_mr(region) == 0 && munmap(area, 8192) == 0 &&
+          munmap(area + 3 * 4096, 4096) == 0);
 }
 
 /* A queue that is made longer and shorter keeps what waits in it. */
@@ -634,6 +657,7 @@ int main(void)
     wrong_key();
     limit();
     changed_region();
+    missing_memory();
     resized_queue();
     extended_queue();
     extended_posting();

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -127,6 +128,31 @@ bool has_promises(const char *flags)
     return false;
 }
 
+/// @param from, to  the first page, and the last one
+bool is_mapped(std::uintptr_t from, std::uintptr_t to)
+{
+    constexpr std::uint64_t most = 4096; // pages a call
+    unsigned char there[most];
+    for (;;) {
+        const std::uint64_t pages = std::min(most, (to - from) / page + 1);
+        if (mincore(reinterpret_cast<void *>(from), pages * page, there) != 0 && errno == ENOMEM)
+            return false;
+        if (to - from < pages * page)
+            return true;
+        from += pages * page;
+    }
+}
+
+/// Where the kernel cannot say (before Linux 5.14), it may. So it may where a page is just being
+/// moved, which is EFAULT (memory/exchange.hpp).
+bool may_access(std::uintptr_t at, bool writes)
+{
+    static const bool can_say = madvise(nullptr, 0, MADV_POPULATE_READ) == 0;
+    const int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    return !can_say || madvise(reinterpret_cast<void *>(at), page, advice) == 0 ||
+           (errno != ENOMEM && errno != EINVAL);
+}
+
 } // namespace
 
 int find_mappings(const std::byte *memory, std::uint64_t bytes, Mapping *mappings, int max)
@@ -171,6 +197,18 @@ bool is_plain_memory(const std::byte *memory, std::uint64_t bytes)
     Mapping mapping;
     return find_mappings(memory, bytes, &mapping, 1) == 1 && mapping.bytes == bytes &&
            mapping.is_plain;
+}
+
+bool is_accessible(const void *memory, std::uint64_t bytes, bool writes)
+{
+    if (bytes == 0)
+        return true;
+    const auto at = reinterpret_cast<std::uintptr_t>(memory);
+    if (at + (bytes - 1) < at)
+        return false;
+    const std::uintptr_t first = at & ~(page - 1), last = (at + (bytes - 1)) & ~(page - 1);
+    return may_access(first, writes) && (last == first || may_access(last, writes)) &&
+           is_mapped(first, last);
 }
 
 } // namespace ntb::verbs

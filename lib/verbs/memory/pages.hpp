@@ -31,6 +31,12 @@ int find_mappings(const std::byte *memory, std::uint64_t bytes, Mapping *mapping
 /// Whether all of a range of whole pages is plain, and one mapping.
 bool is_plain_memory(const std::byte *memory, std::uint64_t bytes);
 
+/// Whether there is memory in all of a range, and whether that may be read, or read and written, as
+/// far as its first and its last page show. Nothing becomes of the memory but that these two pages
+/// are there.
+/// @param bytes  0: of no memory, which is always there
+bool is_accessible(const void *memory, std::uint64_t bytes, bool writes);
+
 } // namespace ntb::verbs
 
 #endif

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "memory/pages.hpp"
 #include "shim/daemon_error.hpp"
 #include "shim/direct.hpp"
 #include "shim/genuine.hpp"
@@ -97,6 +98,12 @@ constexpr int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_AC
 // What a device may ignore: hints about pages, and the range that is optional.
 constexpr int hints = IBV_ACCESS_HUGETLB | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
 
+/// Devices pin memory, and say so where there is none. A request into it would end this process.
+bool is_there(const void *address, std::size_t bytes, int access)
+{
+    return is_accessible(address, bytes, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+}
+
 ibv_mr *reg_mr(ibv_pd *pd, void *address, std::size_t bytes, std::uint64_t iova, int access)
 {
     auto *region = make<OwnRegion>();
@@ -104,6 +111,8 @@ ibv_mr *reg_mr(ibv_pd *pd, void *address, std::size_t bytes, std::uint64_t iova,
         return nullptr;
     if ((access & ~(rights | hints)) != 0)
         return fail(region, -EOPNOTSUPP);
+    if (!is_there(address, bytes, access))
+        return fail(region, -EFAULT);
     region->domain = own<Domain>(pd)->own;
     std::uint32_t key = 0;
     const int error = ntbv_mr_register(region->domain, address, bytes, iova,
@@ -129,9 +138,12 @@ int rereg_mr(Region *of_program, int flags, ibv_pd *pd, void *address, std::size
     ntbv_pd *const domain =
         (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? own<Domain>(pd)->own : region->domain;
     const std::uint64_t iova = moves ? reinterpret_cast<std::uintptr_t>(address) : region->iova;
-    const int error = ntbv_mr_reregister(
-        region->domain, of_program->mr.lkey, domain, moves ? address : of_program->mr.addr,
-        moves ? bytes : of_program->mr.length, iova, static_cast<unsigned>(new_access & rights));
+    void *const memory = moves ? address : of_program->mr.addr;
+    const std::size_t length = moves ? bytes : of_program->mr.length;
+    if (!is_there(memory, length, new_access))
+        return errno = EFAULT;
+    const int error = ntbv_mr_reregister(region->domain, of_program->mr.lkey, domain, memory,
+                                         length, iova, static_cast<unsigned>(new_access & rights));
     if (error != 0)
         return errno = -error;
     region->domain = domain;

@@ -110,4 +110,46 @@ TEST(Pages, AMappingOfAFileHasItsOffset)
     EXPECT_NE(found.inode, 0u);
 }
 
+TEST(Pages, WhatIsMappedIsAccessible)
+{
+    const Area area;
+    EXPECT_TRUE(is_accessible(area.memory, Area::bytes, true));
+    EXPECT_TRUE(is_accessible(area.memory + 1, Area::bytes - 1, true));
+    EXPECT_TRUE(is_accessible(area.memory + Area::bytes, 0, true));
+    EXPECT_FALSE(is_accessible(area.memory - 1, 2, false));
+    EXPECT_FALSE(is_accessible(area.memory, Area::bytes + 1, false));
+    EXPECT_FALSE(is_accessible(area.memory, std::uint64_t{0} - 1, false));
+    munmap(area.memory + 4 * page, page);
+    EXPECT_FALSE(is_accessible(area.memory, Area::bytes, false));
+    EXPECT_TRUE(is_accessible(area.memory, 4 * page, true));
+    EXPECT_FALSE(is_accessible(area.memory + 4 * page, 1, false));
+}
+
+TEST(Pages, WhatIsForReadingIsNotForWriting)
+{
+    const Area area;
+    mprotect(area.memory + page, 2 * page, PROT_READ);
+    EXPECT_TRUE(is_accessible(area.memory + page, 2 * page, false));
+    EXPECT_FALSE(is_accessible(area.memory + page, 2 * page, true));
+    EXPECT_FALSE(is_accessible(area.memory, 2 * page, true)) << "its last page";
+    EXPECT_FALSE(is_accessible(area.memory + 2 * page, 2 * page, true)) << "its first page";
+}
+
+TEST(Pages, HolesAreFoundInLongRanges)
+{
+    constexpr std::uint64_t bytes = std::uint64_t{1} << 30;
+    auto *const memory =
+        static_cast<std::byte *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    ASSERT_NE(memory, MAP_FAILED);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    EXPECT_TRUE(is_accessible(memory, bytes, true));
+    for (const std::uint64_t hole : {bytes - 2 * page, 4096 * page, 4095 * page, page}) {
+        munmap(memory + hole, page);
+        EXPECT_FALSE(is_accessible(memory, bytes, true)) << hole;
+        EXPECT_TRUE(is_accessible(memory, hole, true)) << hole;
+    }
+    munmap(memory, bytes);
+}
+
 } // namespace
