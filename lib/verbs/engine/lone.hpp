@@ -204,10 +204,16 @@ inline int Engine::poll_changed(Link &link, const Pair *&of)
 {
     Port::Incoming message;
     of = nullptr;
-    if (!link.port->receive(message)) [[unlikely]]
-        return drive_for_poll(&link);
-    if (!take_lone(link, message, of))
-        return take_for_poll(link, message);
+    if (!link.port->receive_marked(message)) {
+        Port::Incoming other; // so that the most usual one is not in memory
+        if (!link.port->receive(other)) [[unlikely]]
+            return drive_for_poll(&link);
+        message = other;
+    }
+    if (!take_lone(link, message, of)) {
+        const Port::Incoming other = message;
+        return take_for_poll(link, other);
+    }
     if (message.held) [[unlikely]]
         link.port->release();
     if (!message.more && is_calm_) // nothing was sent, and nothing is left behind

@@ -13,25 +13,11 @@
 
 namespace ntb::verbs
 {
+using namespace lane;
+
 namespace
 {
 
-// In front of each message. Both together fill whole lines, so that no line holds parts of two.
-struct Prefix {
-    std::uint32_t bytes;
-    std::uint32_t mark;
-};
-// Of a message that has one of these, the peer sees the prefix last. Who has taken a `marked` one
-// finds a zero behind it until the next message begins there, and so the message by its prefix
-// alone: one line goes from CPU to CPU, where a count makes it two. A `counted` one, and one whose
-// mark is zero, is there once the count says so, and the word behind it may be anything.
-constexpr std::uint32_t marked = 1, counted = 2;
-constexpr std::uint64_t prefix_of(std::uint32_t bytes, std::uint32_t mark)
-{
-    return bytes | std::uint64_t{mark} << 32; // as a Prefix lies in memory
-}
-constexpr std::size_t line = 64;
-constexpr std::size_t together = 512;
 // At once, where a message begins: until the first line has come and was checked, the processor
 // does not get as far as to ask for the next
 // (doc/decisions/059-lines-that-are-asked-for-at-once.md).
@@ -41,19 +27,6 @@ constexpr std::size_t shown_at_once = 1024;
 
 // Of a ring, in front of its end: for less, nothing is divided.
 constexpr std::size_t least_part = 2048;
-
-constexpr std::size_t footprint(std::uint32_t bytes)
-{
-    return (sizeof(Prefix) + bytes + line - 1) & ~(line - 1);
-}
-
-// Where a message begins, at which the peer may look.
-void put(std::byte *at, std::uint64_t prefix)
-{
-    // release: pairs with the load of who finds a message by its mark
-    std::atomic_ref(*reinterpret_cast<std::uint64_t *>(at))
-        .store(prefix, std::memory_order_release);
-}
 
 // Asks for a line to write to.
 void own(const std::byte *at)
@@ -87,8 +60,8 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     if (!port->memory_)
         return nullptr;
     port->in_ = port->memory_.get() + quarter;
-    port->ring_ = info.ring_bytes;
-    port->count_ = ntbclient_monitor(conn, &port->seen_);
+    port->inlet_.ring = info.ring_bytes;
+    port->count_ = ntbclient_monitor(conn, &port->inlet_.seen);
     port->watch_count();
     port->watch_.next = port->in_; // until it is known
     port->longest_ = static_cast<std::uint32_t>(quarter - sizeof(Prefix));
@@ -112,7 +85,7 @@ std::byte *Connection::reserve(std::uint32_t bytes)
     if (!make_room(bytes))
         return nullptr;
     const std::size_t wanted = footprint(bytes);
-    std::byte *const message = out_ + kept_;
+    std::byte *const message = out_ + lane_.kept;
     // What fills the last line up, if all that is reserved is committed.
     if (wanted <= together)
         std::memset(message + wanted - line, 0, line);
@@ -125,9 +98,9 @@ std::byte *Connection::reserve(std::uint32_t bytes)
 std::uint32_t Connection::suitable(std::uint32_t bytes)
 {
     const std::size_t wanted = footprint(bytes);
-    if (!make_room(bytes) || wanted <= run_ || find_place(wanted) || run_ < least_part)
+    if (!make_room(bytes) || wanted <= lane_.run || find_place(wanted) || lane_.run < least_part)
         return bytes;
-    return static_cast<std::uint32_t>(run_ & ~(line - 1)) - std::uint32_t{sizeof(Prefix)};
+    return static_cast<std::uint32_t>(lane_.run & ~(line - 1)) - std::uint32_t{sizeof(Prefix)};
 }
 
 bool Connection::make_room(std::uint32_t bytes)
@@ -135,9 +108,9 @@ bool Connection::make_room(std::uint32_t bytes)
     const std::size_t wanted = footprint(bytes);
     if (bytes > longest_)
         return false;
-    if (kept_ + wanted > shown_at_once)
+    if (lane_.kept + wanted > shown_at_once)
         publish();
-    if (room_ < kept_ + wanted) {
+    if (room_ < lane_.kept + wanted) {
         publish(); // what is kept takes room as well
         room_ = ntbclient_writable(conn_);
     }
@@ -153,7 +126,7 @@ bool Connection::make_room(std::uint32_t bytes)
 // at once: each time that something is shown, the line of the count goes to the other CPU and back.
 void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
 {
-    std::byte *const message = out_ + kept_;
+    std::byte *const message = out_ + lane_.kept;
     std::size_t head = sizeof(Prefix) + bytes;
     std::uint32_t total = bytes;
     for (int i = 0; i < n; ++i)
@@ -168,50 +141,50 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
         }
         for (; head != padded_ && head < whole; ++head)
             message[head] = std::byte{0};
-        kept_ += whole;
+        lane_.kept += whole;
         return;
     }
     if (put_long(head, parts, n, whole))
         return;
     static constexpr std::byte zeroes[line] = {};
     const std::size_t first = turn_to_count();
-    iovec places[max_parts + 2] = {{out_ + first, kept_ + head - first}};
+    iovec places[max_parts + 2] = {{out_ + first, lane_.kept + head - first}};
     std::copy_n(parts, n, places + 1);
     places[n + 1] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
-    const std::size_t sent = std::exchange(kept_, 0) + whole - first;
+    const std::size_t sent = std::exchange(lane_.kept, 0) + whole - first;
     note_sent(ntbclient_sendv(conn_, places, n + 2, 0), sent);
 }
 
 // Where it will lie in the ring, if that is one piece. @param head  bytes in front of the parts
 bool Connection::put_long(std::size_t head, const iovec *parts, int n, std::size_t whole)
 {
-    const std::size_t sent = kept_ + whole;
-    if (sent > run_ && !find_place(sent))
+    const std::size_t sent = lane_.kept + whole;
+    if (sent > lane_.run && !find_place(sent))
         return false;
-    std::byte *to = place_;
+    std::byte *to = lane_.at;
     std::memset(to + sent - line, 0, line);
     std::uint32_t bytes;
     std::memcpy(&bytes, out_, sizeof(bytes));
-    put(to, prefix_of(bytes, counted));
-    is_watched_ = false;
-    std::memcpy(to + sizeof(Prefix), out_ + sizeof(Prefix), kept_ + head - sizeof(Prefix));
-    to += kept_ + head;
+    put_prefix(to, prefix_of(bytes, counted));
+    lane_.is_watched = false;
+    std::memcpy(to + sizeof(Prefix), out_ + sizeof(Prefix), lane_.kept + head - sizeof(Prefix));
+    to += lane_.kept + head;
     for (int i = 0; i < n; ++i) {
         stores_.copy(to, static_cast<const std::byte *>(parts[i].iov_base), parts[i].iov_len);
         to += parts[i].iov_len;
     }
     stores_.settle();
-    kept_ = 0;
+    lane_.kept = 0;
     note_sent(ntbclient_placed(conn_, sent, 0), sent);
     return true;
 }
 
 void Connection::publish()
 {
-    if (kept_ == 0)
+    if (lane_.kept == 0)
         return;
     const std::size_t first = turn_to_count();
-    const std::size_t bytes = std::exchange(kept_, 0) - first;
+    const std::size_t bytes = std::exchange(lane_.kept, 0) - first;
     note_sent(ntbclient_send(conn_, out_ + first, bytes, 0), bytes);
 }
 
@@ -220,17 +193,17 @@ void Connection::publish()
 // @return bytes of it that are put already, and shown with the others
 inline std::size_t Connection::turn_to_count()
 {
-    return is_watched_ ? put_counted() : 0;
+    return lane_.is_watched ? put_counted() : 0;
 }
 
 [[gnu::noinline]] std::size_t Connection::put_counted()
 {
-    is_watched_ = false;
-    if (run_ < sizeof(Prefix) && !find_place(sizeof(Prefix)))
+    lane_.is_watched = false;
+    if (lane_.run < sizeof(Prefix) && !find_place(sizeof(Prefix)))
         return 0; // the connection has ended
     std::uint32_t bytes;
     std::memcpy(&bytes, out_, sizeof(bytes));
-    put(place_, prefix_of(bytes, counted));
+    put_prefix(lane_.at, prefix_of(bytes, counted));
     note_sent(ntbclient_placed(conn_, sizeof(Prefix), NTBCLIENT_MORE), sizeof(Prefix));
     return sizeof(Prefix);
 }
@@ -240,63 +213,47 @@ inline void Connection::note_sent(ssize_t sent, std::size_t bytes)
 {
     const bool good = sent == static_cast<ssize_t>(bytes);
     room_ = good ? room_ - std::min(room_, bytes) : 0;
-    if (run_ != 0)
-        place_ += bytes;
-    run_ = good ? run_ - std::min(run_, bytes) : 0;
+    if (lane_.run != 0)
+        lane_.at += bytes;
+    lane_.run = good ? lane_.run - std::min(lane_.run, bytes) : 0;
 }
 
 // One that goes alone is put together where it will lie in the ring. Not those of a burst: it takes
 // longer than to copy them, and the peer, which asks for the lines behind what it has seen, takes
 // lines away before they are written.
-std::byte *Connection::place(std::uint32_t bytes)
+std::byte *Connection::place_elsewhere(std::uint32_t bytes)
 {
     const std::size_t wanted = footprint(bytes);
-    if (kept_ != 0 || wanted > together)
+    if (lane_.kept != 0 || wanted > together || !find_place(wanted))
         return nullptr;
-    if (wanted + sizeof(Prefix) > run_) [[unlikely]]
-        return place_elsewhere(wanted);
-    fill_up(wanted);
-    return place_ + sizeof(Prefix);
-}
-
-[[gnu::noinline]] std::byte *Connection::place_elsewhere(std::size_t wanted)
-{
-    if (!find_place(wanted))
-        return nullptr;
-    fill_up(wanted);
-    return place_ + sizeof(Prefix);
-}
-
-// The last line of what is placed, but for a prefix.
-inline void Connection::fill_up(std::size_t wanted)
-{
-    if (wanted == line)
-        std::memset(place_ + sizeof(Prefix), 0, line - sizeof(Prefix));
-    else
-        std::memset(place_ + wanted - line, 0, line);
+    lane_.fill_up(wanted);
+    return lane_.at + sizeof(Prefix);
 }
 
 bool Connection::find_place(std::size_t wanted)
 {
     void *place = nullptr;
     const ssize_t found = ntbclient_place(conn_, wanted, &place);
-    run_ = found > 0 ? static_cast<std::size_t>(found) : 0;
-    place_ = static_cast<std::byte *>(place);
-    may_mark_ = ntbclient_peer_word(conn_) != 0; // the peer shares the memory, if it has left one
-    return wanted <= run_;
+    lane_.run = found > 0 ? static_cast<std::size_t>(found) : 0;
+    lane_.at = static_cast<std::byte *>(place);
+    lane_.may_mark =
+        ntbclient_peer_word(conn_) != 0; // the peer shares the memory, if it has left one
+    return wanted <= lane_.run;
 }
 
-void Connection::placed(std::uint32_t bytes)
+void Connection::show_otherwise(std::uint32_t bytes)
 {
-    const std::size_t whole = footprint(bytes);
-    is_watched_ = may_mark_ && whole + sizeof(Prefix) <= run_;
-    if (is_watched_) [[likely]]
-        put(place_ + whole, 0);
-    put(place_, prefix_of(bytes, is_watched_ ? marked : counted));
+    lane_.is_watched = false;
+    put_prefix(lane_.at, prefix_of(bytes, counted));
+    shown(footprint(bytes));
+}
+
+void Connection::shown(std::size_t whole)
+{
     note_sent(ntbclient_placed(conn_, whole, 0), whole);
     // The peer looks where the next one begins, but not yet behind that.
-    if (run_ >= 2 * line)
-        own(place_ + line);
+    if (lane_.run >= 2 * line)
+        own(lane_.at + line);
 }
 
 // With the first line of a message that is collected. @retval false the peer is not what it should
@@ -323,7 +280,7 @@ bool Connection::collect()
         const ssize_t got = ntbclient_recv(conn_, in_ + collected_, wanted_ - collected_, 0);
         if (got <= 0) {
             ended_ = got != -EAGAIN;
-            ntbclient_monitor(conn_, &seen_);
+            ntbclient_monitor(conn_, &inlet_.seen);
             watch_count();
             return false;
         }
@@ -337,15 +294,7 @@ bool Connection::collect()
 
 bool Connection::receive(Incoming &message)
 {
-    return (reach_ != 0 && (find_marked(message) || find_counted(message))) || look(message);
-}
-
-// What is said of the message that may begin at watch_.next.
-inline std::uint64_t Connection::prefix() const
-{
-    // acquire: pairs with put()
-    return std::atomic_ref(*reinterpret_cast<std::uint64_t *>(const_cast<std::byte *>(watch_.next)))
-        .load(std::memory_order_acquire);
+    return (inlet_.reach != 0 && (find_marked(message) || find_counted(message))) || look(message);
 }
 
 // Behind one that had a mark, one that has a mark. Of what a peer says no more is believed than
@@ -354,16 +303,16 @@ inline bool Connection::find_marked(Incoming &message)
 {
     if (watch_.word == count_)
         return false;
-    const std::uint64_t prefix = this->prefix(); // once
+    const std::uint64_t prefix = load_prefix(watch_.next); // once
     const auto bytes = static_cast<std::uint32_t>(prefix);
     const std::size_t wanted = footprint(bytes);
-    if (prefix >> 32 != marked || bytes > longest_ || wanted > reach_)
+    if (prefix >> 32 != marked || bytes > longest_ || wanted > inlet_.reach)
         return false;
     for (std::size_t i = line; i < std::min(wanted, lines_fetched * line); i += line)
         __builtin_prefetch(watch_.next + i);
     const std::byte *const data = watch_.next + sizeof(Prefix);
     pass(wanted, true);
-    message = {data, bytes, false, is_due()};
+    message = {data, bytes, false, inlet_.is_due()};
     return true;
 }
 
@@ -373,15 +322,15 @@ inline bool Connection::find_counted(Incoming &message)
 {
     const std::uint64_t come = // acquire: pairs with the exchange that shows the message
         std::atomic_ref(*const_cast<std::uint64_t *>(count_)).load(std::memory_order_acquire) -
-        seen_;
-    if (come - 1 >= ring_)
+        inlet_.seen;
+    if (come - 1 >= inlet_.ring)
         return false;
     const std::byte *const at = watch_.next;
-    const std::size_t there = std::min<std::size_t>(come, reach_);
+    const std::size_t there = std::min<std::size_t>(come, inlet_.reach);
     const std::size_t fetched = std::min(there, lines_fetched * line);
     for (std::size_t i = line; i < fetched; i += line)
         __builtin_prefetch(at + i);
-    const std::uint64_t prefix = this->prefix(); // once
+    const std::uint64_t prefix = load_prefix(watch_.next); // once
     const auto bytes = static_cast<std::uint32_t>(prefix);
     const std::size_t wanted = footprint(bytes);
     if (bytes > longest_ || wanted > there)
@@ -389,9 +338,9 @@ inline bool Connection::find_counted(Incoming &message)
     // A lone message is often answered, and the peer, which has read the ring's last turn, still
     // has the lines that the answer will lie in. Before it has sent this one it may ask for them
     // (Engine::find_changed()), so not earlier.
-    if (come == wanted && kept_ == 0 && run_ >= 2 * line && !is_watched_) {
-        own(place_);
-        own(place_ + line);
+    if (come == wanted && lane_.kept == 0 && lane_.run >= 2 * line && !lane_.is_watched) {
+        own(lane_.at);
+        own(lane_.at + line);
     }
     message = {at + sizeof(Prefix), bytes, come != wanted};
     pass(wanted, prefix >> 32 == marked);
@@ -401,13 +350,11 @@ inline bool Connection::find_counted(Incoming &message)
 // To the next message.
 inline void Connection::pass(std::size_t wanted, bool was_marked)
 {
-    held_ += wanted; // until release() nothing is given back
-    seen_ += wanted;
+    inlet_.pass(wanted);
     watch_.next += wanted;
-    reach_ -= wanted;
-    if (reach_ == 0) {
-        watch_.next -= ring_;
-        reach_ = ring_;
+    if (inlet_.reach == 0) {
+        watch_.next -= inlet_.ring;
+        inlet_.reach = inlet_.ring;
         was_marked = false; // no engine marks the last one
     }
     if (!was_marked)
@@ -419,7 +366,7 @@ inline void Connection::pass(std::size_t wanted, bool was_marked)
 inline void Connection::watch_count()
 {
     watch_.word = count_;
-    watch_.seen = seen_;
+    watch_.seen = inlet_.seen;
 }
 
 // By calls: that the peer is gone, where in the ring its next bytes lie, and what is collected.
@@ -432,9 +379,9 @@ inline void Connection::watch_count()
         const ssize_t shown = ntbclient_view(conn_, &data);
         if (shown <= 0)
             ended_ = shown != -EAGAIN;
-        if (held_ != 0)
+        if (inlet_.held != 0)
             return false; // whatever is shown was received by its mark
-        ntbclient_monitor(conn_, &seen_);
+        ntbclient_monitor(conn_, &inlet_.seen);
         if (shown <= 0) {
             if (watch_.word == count_)
                 watch_count();
@@ -442,10 +389,10 @@ inline void Connection::watch_count()
         }
         watch_count();
         watch_.next = static_cast<const std::byte *>(data);
-        reach_ = ring_ - (seen_ & (ring_ - 1));
+        inlet_.reach = inlet_.ring - (inlet_.seen & (inlet_.ring - 1));
         if (find_counted(message))
             return true;
-        reach_ = 0;
+        inlet_.reach = 0;
         wanted_ = line;
     }
     if (!collect())
@@ -458,11 +405,11 @@ void Connection::release()
 {
     if (collected_ != 0) {
         collected_ = 0;
-        ntbclient_monitor(conn_, &seen_);
+        ntbclient_monitor(conn_, &inlet_.seen);
         watch_count();
         return;
     }
-    if (is_due())
+    if (inlet_.is_due())
         give_back();
 }
 
@@ -471,14 +418,14 @@ void Connection::release()
 // @retval false the peer has taken back what it had shown, or never counted it
 [[gnu::noinline]] bool Connection::give_back()
 {
-    if (held_ == 0)
+    if (inlet_.held == 0)
         return true;
-    const std::size_t there = std::min(held_, ntbclient_readable(conn_));
+    const std::size_t there = std::min(inlet_.held, ntbclient_readable(conn_));
     const bool good =
         there == 0 || ntbclient_recv(conn_, nullptr, there, 0) == static_cast<ssize_t>(there);
-    held_ -= there;
+    inlet_.held -= there;
     note_taken(there);
-    if (good && held_ <= together)
+    if (good && inlet_.held <= together)
         return true;
     ntbclient_reset(conn_);
     ended_ = true;
@@ -488,16 +435,16 @@ void Connection::release()
 // The ring shows the peer what was taken once it is a quarter.
 void Connection::note_taken(std::size_t bytes)
 {
-    unreturned_ += bytes;
-    if (unreturned_ >= ring_ / 4)
-        unreturned_ = 0;
+    inlet_.unreturned += bytes;
+    if (inlet_.unreturned >= inlet_.ring / 4)
+        inlet_.unreturned = 0;
 }
 
 void Connection::close()
 {
     ntbclient_reset(conn_);
     ended_ = closed_ = true;
-    run_ = 0; // nothing is placed any more
+    lane_.run = 0; // nothing is placed any more
 }
 
 // What a part of has come is collected, and no reason to look.

@@ -32,8 +32,6 @@ public:
     std::byte *reserve(std::uint32_t bytes) override;
     void commit(std::uint32_t bytes, const iovec *parts, int n) override;
     void publish() override;
-    std::byte *place(std::uint32_t bytes) override;
-    void placed(std::uint32_t bytes) override;
     bool receive(Incoming &message) override;
     void release() override;
     bool alive() override { return !ended_; }
@@ -59,11 +57,12 @@ public:
 
 private:
     Connection() = default;
-    std::uint64_t prefix() const;
+    std::byte *place_elsewhere(std::uint32_t bytes) override;
+    void shown(std::size_t whole) override;
+    void show_otherwise(std::uint32_t bytes) override;
     bool find_marked(Incoming &message);
     bool find_counted(Incoming &message);
     void pass(std::size_t wanted, bool was_marked);
-    bool is_due() const { return held_ + unreturned_ >= ring_ / 4; }
     bool look(Incoming &message);
     bool begin(const std::byte *at);
     bool collect();
@@ -73,8 +72,6 @@ private:
     bool make_room(std::uint32_t bytes);
     std::size_t turn_to_count();
     std::size_t put_counted();
-    std::byte *place_elsewhere(std::size_t wanted);
-    void fill_up(std::size_t wanted);
     bool find_place(std::size_t wanted);
     bool put_long(std::size_t head, const iovec *parts, int n, std::size_t whole);
     void note_sent(ssize_t sent, std::size_t bytes);
@@ -84,23 +81,14 @@ private:
     bool ended_ = false; // and nothing more has arrived
     bool closed_ = false;
     std::unique_ptr<std::byte[]> memory_;
-    std::byte *out_ = nullptr; // short messages that are not sent yet, then the one being filled in
-    std::size_t kept_ = 0;     // bytes of the former
-    std::size_t room_ = 0;     // at least so many bytes can be sent
-    std::byte *place_ = nullptr; // where that is that is sent next, if run_ is not 0
-    std::size_t run_ = 0;        // at least so many bytes can be sent from there in one piece
-    bool may_mark_ = false;      // the peer reads the memory that is written here
-    bool is_watched_ = false;    // it looks at the word where the next message begins
+    // Short messages that are not sent yet, lane_.kept bytes, then the one being filled in.
+    std::byte *out_ = nullptr;
+    std::size_t room_ = 0;   // at least so many bytes can be sent
     std::size_t padded_ = 0; // of what is filled in: behind so many there are zeroes; 0: unknown
     // What is received is found by its mark or by the peer's count, without a call, while it lies
     // in one piece in the ring, and is taken from the ring a quarter at a time, which is when the
     // peer learns of it anyway.
     const std::uint64_t *count_ = nullptr;
-    std::uint64_t seen_ = 0;     // what the count is in front of watch_.next
-    std::size_t ring_ = 0;       // bytes
-    std::size_t reach_ = 0;      // from watch_.next on to the ring's end; 0: unknown
-    std::size_t held_ = 0;       // in front of watch_.next: not taken from the ring yet
-    std::size_t unreturned_ = 0; // taken, and less than a quarter
     // The message that is being received. It is taken apart in the ring if it lies there in one
     // piece; else a private copy is collected, in_.
     std::uint32_t bytes_ = 0;

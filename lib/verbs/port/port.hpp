@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "ntbv.h"
+#include "port/lane.hpp"
 #include "port/segment.hpp"
 
 namespace ntb::verbs
@@ -48,16 +49,44 @@ public:
     virtual void publish() = 0;
     /// Room for one message that goes alone, until placed(): as of reserve(). NULL: not now, and
     /// reserve() may have room.
-    virtual std::byte *place(std::uint32_t bytes) { return reserve(bytes); }
-    /// Sends all that was reserved by place(), and shows it as publish() does.
-    virtual void placed(std::uint32_t bytes)
+    std::byte *place(std::uint32_t bytes)
     {
-        commit(bytes);
-        publish();
+        std::byte *const room = lane_.room(lane::footprint(bytes));
+        return room ? room : place_elsewhere(bytes);
+    }
+    /// Sends all that was reserved by place(), and shows it as publish() does.
+    void placed(std::uint32_t bytes)
+    {
+        const std::size_t whole = lane::footprint(bytes);
+        if (lane_.show(bytes, whole)) [[likely]]
+            shown(whole);
+        else
+            show_otherwise(bytes);
     }
     /// The next message, until release(). What it is checked for is copied first.
     virtual bool receive(Incoming &message) = 0;
     virtual void release() = 0;
+    /// The same of a short one that is found by its mark, once watch() is not quiet any more.
+    /// @retval false receive() finds it
+    bool receive_marked(Incoming &message)
+    {
+        if (watch_.word != reinterpret_cast<const std::uint64_t *>(watch_.next))
+            return false;
+        const std::uint64_t prefix = lane::load_prefix(watch_.next); // once
+        const auto bytes = static_cast<std::uint32_t>(prefix);
+        const std::size_t wanted = lane::footprint(bytes);
+        // Of what a peer says no more is believed than that it is within reach. The last one of a
+        // ring has no mark.
+        if (prefix >> 32 != lane::marked || wanted > 2 * lane::line || wanted >= inlet_.reach)
+            [[unlikely]]
+            return false;
+        const std::byte *const data = watch_.next + sizeof(lane::Prefix);
+        inlet_.pass(wanted);
+        watch_.next += wanted;
+        watch_.word = reinterpret_cast<const std::uint64_t *>(watch_.next);
+        message = {data, bytes, false, inlet_.is_due()};
+        return true;
+    }
     /// What says that something has come: not that the peer is gone.
     struct Watch {
         const std::uint64_t *word = nullptr; ///< to be loaded atomically; NULL: only receive() says
@@ -120,6 +149,34 @@ public:
 
 protected:
     Watch watch_; // kept by who receives
+    // What lies behind watch_.next, and in front of it.
+    struct Inlet {
+        std::uint64_t seen = 0;     // what the count is in front of watch_.next
+        std::size_t ring = 0;       // bytes
+        std::size_t reach = 0;      // from watch_.next on to the ring's end; 0: unknown
+        std::size_t held = 0;       // in front of watch_.next: not taken from the ring yet
+        std::size_t unreturned = 0; // taken, and less than a quarter
+
+        bool is_due() const { return held + unreturned >= ring / 4; }
+        void pass(std::size_t wanted)
+        {
+            held += wanted; // until release() nothing is given back
+            seen += wanted;
+            reach -= wanted;
+        }
+    };
+    Inlet inlet_; // of who finds messages by their marks
+    Lane lane_;   // of who lets lone ones be put into its ring
+    // Of place(), for which that has no room.
+    virtual std::byte *place_elsewhere(std::uint32_t bytes) { return reserve(bytes); }
+    // Of placed(): one of those bytes of the ring has its mark, and all else is to be done.
+    virtual void shown(std::size_t /* whole */) {}
+    // One that has no mark.
+    virtual void show_otherwise(std::uint32_t bytes)
+    {
+        commit(bytes);
+        publish();
+    }
     // Of a port without own_word_.
     virtual void leave_by_call(std::uint64_t /* word */) {}
     std::uint64_t *own_word_ = nullptr; // that the peer finds
