@@ -72,13 +72,14 @@ int result_of(const ntbv_cq &cq, int taken)
 }
 
 // Of an empty queue, once a word has changed.
-[[gnu::noinline, gnu::flatten]] int poll_changed(ntbv_cq &cq, int n, ntbv_wc *wc, Lock::Seat *seat,
-                                                 Link &changed)
+template <Engine::Polled (Engine::*poll)(Link &)>
+[[gnu::noinline, gnu::flatten]] int poll_by(ntbv_cq &cq, int n, ntbv_wc *wc, Lock::Seat *seat,
+                                            Link &changed)
 {
     Engine &engine = *cq.engine;
-    const Pair *of;
     cq.queue.lend(n, wc);
-    const bool is_tired = engine.count_poll(engine.poll_changed(changed, of));
+    const auto [done, of] = (engine.*poll)(changed);
+    const bool is_tired = engine.count_poll(done);
     const int taken = cq.queue.give_back(wc);
     if (taken > 0) {
         if (of)
@@ -90,6 +91,14 @@ int result_of(const ntbv_cq &cq, int taken)
     }
     engine.lock().leave(seat);
     return result_of(cq, taken);
+}
+
+// Two functions, as a message that has a mark needs to be nowhere in memory, and others do.
+int poll_changed(ntbv_cq &cq, int n, ntbv_wc *wc, Lock::Seat *seat, Link &changed)
+{
+    return changed.port->watch().is_of_mark()
+               ? poll_by<&Engine::poll_marked>(cq, n, wc, seat, changed)
+               : poll_by<&Engine::poll_counted>(cq, n, wc, seat, changed);
 }
 
 // Whatever is to be done, and whoever calls, who is inside.

@@ -143,8 +143,14 @@ public:
         }
         return nullptr;
     }
-    /// For a program, which gets what is complete.
-    int poll_changed(Link &link, const Pair *&of);
+    struct Polled {
+        int done;
+        const Pair *of; ///< the queue pair of all completions, or NULL
+    };
+    /// For a program, which gets what is complete, of a link that find_changed() has found: whose
+    /// port watches a mark, and of any.
+    Polled poll_marked(Link &link);
+    Polled poll_counted(Link &link);
     /// The same of one link, or of all.
     int drive_for_poll(Link *link);
     /// The whole way.
@@ -293,6 +299,7 @@ private:
     Link *find_or_seek(Address peer);
     Link *free_link(Address peer);
     int drive(Link &link);
+    Polled take_one(Link &link, const Port::Incoming &message);
     int take_for_poll(Link &link, const Port::Incoming &message);
     int go_on(Link &link, bool more);
     bool take(Link &link, const Port::Incoming &message);
@@ -527,8 +534,7 @@ private:
     {
         auto &send = pair.send;
         return seq + 1 == send.next_seq && send.done + 1 == send.high && send.high == send.head &&
-               send.next == send.head && pair.attr.state == NTBV_RTS &&
-               !send.queue[send.done].is_read();
+               send.next == send.head && send.reads == 0 && pair.attr.state == NTBV_RTS;
     }
     bool accept_until(Pair &pair, std::uint32_t seq);
     static bool is_of_oldest(Pair &pair, std::uint32_t seq);
@@ -553,18 +559,26 @@ private:
     // An acknowledgement rides on a request, unless an answer has to go before it.
     void give_ride(Pair &pair, std::uint8_t &flags, std::uint32_t &ack)
     {
-        auto &receive = pair.receive;
-        if (answerer_ == &pair) {
-            answerer_ = nullptr;
-            if (receive.answered != answers_of_a_habit)
-                ++receive.answered;
-        }
-        if (receive.owes_ack && receive.answers_head == receive.answers_tail && !receive.owes_nak &&
-            !receive.owes_rnr) {
-            flags |= flag::ack;
-            ack = receive.expected - 1;
-            receive.owes_ack = false;
-        }
+        const auto &receive = pair.receive;
+        note_answer(pair);
+        if (receive.owes_ack && receive.answers_head == receive.answers_tail &&
+            !receive.owes_refusal())
+            take_along(pair, flags, ack);
+    }
+    static void take_along(Pair &pair, std::uint8_t &flags, std::uint32_t &ack)
+    {
+        flags |= flag::ack;
+        ack = pair.receive.expected - 1;
+        pair.receive.owes_ack = false;
+    }
+    // A request goes, by which the program may have answered.
+    void note_answer(Pair &pair)
+    {
+        if (answerer_ != &pair)
+            return;
+        answerer_ = nullptr;
+        if (pair.receive.answered != answers_of_a_habit)
+            ++pair.receive.answered;
     }
     void acknowledge(Pair &pair);
     void acknowledge_alone(Pair &pair);

@@ -18,6 +18,14 @@ namespace ntb::verbs
 // takes some 30 cycles for any number.
 inline void copy(std::byte *to, const std::byte *from, std::size_t bytes)
 {
+    if (bytes - 8 <= 8) { // two words, which may be the same
+        std::uint64_t first, last;
+        std::memcpy(&first, from, 8);
+        std::memcpy(&last, from + bytes - 8, 8);
+        std::memcpy(to, &first, 8);
+        std::memcpy(to + bytes - 8, &last, 8);
+        return;
+    }
     asm("" : "+r"(bytes));
     std::memcpy(to, from, bytes);
 }
@@ -69,7 +77,9 @@ inline bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
         flag::last | ((wr.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
         (wr.opcode == NTBV_SEND_IMM ? flag::immediate : 0));
     std::uint32_t ack = 0;
-    give_ride(pair, flags, ack);
+    note_answer(pair);
+    if (pair.receive.owes_ack) // and nothing else, as it is alone
+        take_along(pair, flags, ack);
     // Where the peer may see it: what is known of it is not read back.
     new (message) Header{.kind = Kind::Send,
                          .flags = flags,
@@ -112,7 +122,7 @@ inline bool Engine::may_hold(const Pair &pair) const
     const bool is_back_soon = rest_ == Rest::Nap || (rest_ == Rest::None && !service_);
     return receive.answered == answers_of_a_habit && is_back_soon && link.has_words &&
            (!link.worded || link.worded == &pair) && receive.answers_head == receive.answers_tail &&
-           !receive.owes_nak && !receive.owes_rnr && !receive.owes_ready;
+           !receive.owes_refusal();
 }
 
 // Of what a receive was complete with, if that was the first thing that a poll of an engine has
@@ -126,7 +136,7 @@ inline void Engine::acknowledge_alone(Pair &pair)
     answerer_ = &pair;
     if (!may_hold(pair))
         return has_work(pair);
-    pair.link->port->leave(word_of_ack(pair.attr.dest_qpn, pair.number, pair.receive.expected - 1));
+    pair.link->port->leave(pair.receive.ack_word | (pair.receive.expected - 1));
     pair.link->worded = &pair;
 }
 
@@ -176,7 +186,7 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
     const Receive *const posted = receive.queue.next(); // NULL as well: it has a shared queue
     const bool brings_ack = (lone.flags & flag::ack) != 0;
     if (pair.type != NTBV_RC || pair.attr.state != NTBV_RTS || pair.attr.dest_qpn != lone.from ||
-        lone.seq != receive.expected || receive.is_amid() ||
+        lone.seq != receive.expected || !receive.is_settled() ||
         (brings_ack && (pair.send.misses_peer || !ends_all(pair, lone.ack))))
         return false;
     std::byte *const to = place_of(pair, posted, lone.bytes);
@@ -186,7 +196,7 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
         pair.send.reaches_peer = true;
         retire_first(pair);
     }
-    std::memcpy(to, message.data + sizeof(Header), lone.bytes);
+    copy(to, message.data + sizeof(Header), lone.bytes);
     receive.queue.drop();
     receive.attempt = lone.attempt;
     push_received(pair, posted->id, NTBV_WC_RECV, lone.bytes, lone.flags, lone.value);
@@ -198,28 +208,34 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
     return true;
 }
 
-// Of an engine that is calm: most often that is one message.
-// @param[out] of  the queue pair of all completions, or NULL
-inline int Engine::poll_changed(Link &link, const Pair *&of)
+// What follows once a message was received, of an engine that is calm: most often nothing.
+inline Engine::Polled Engine::take_one(Link &link, const Port::Incoming &message)
 {
-    Port::Incoming message;
-    of = nullptr;
-    if (!link.port->receive_marked(message)) {
-        Port::Incoming other; // so that the most usual one is not in memory
-        if (!link.port->receive(other)) [[unlikely]]
-            return drive_for_poll(&link);
-        message = other;
-    }
-    if (!take_lone(link, message, of)) {
-        const Port::Incoming other = message;
-        return take_for_poll(link, other);
-    }
+    const Pair *of = nullptr;
+    if (!take_lone(link, message, of))
+        return {take_for_poll(link, Port::Incoming(message)), nullptr};
     if (message.held) [[unlikely]]
         link.port->release();
     if (!message.more && is_calm_) // nothing was sent, and nothing is left behind
-        return 1;
-    of = nullptr;
-    return 1 + go_on(link, message.more);
+        return {1, of};
+    return {1 + go_on(link, message.more), nullptr};
+}
+
+// What has a mark is not in memory then.
+inline Engine::Polled Engine::poll_marked(Link &link)
+{
+    Port::Incoming message;
+    if (!link.port->receive_marked(message)) [[unlikely]]
+        return {drive_for_poll(&link), nullptr};
+    return take_one(link, message);
+}
+
+inline Engine::Polled Engine::poll_counted(Link &link)
+{
+    Port::Incoming message;
+    if (!link.port->receive(message)) [[unlikely]]
+        return {drive_for_poll(&link), nullptr};
+    return take_one(link, message);
 }
 
 } // namespace ntb::verbs

@@ -80,6 +80,7 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
     }
     merge(attr, mask, pair.attr);
     pair.attr.state = to;
+    pair.receive.ack_word = word_of_ack(pair.attr.dest_qpn, pair.number, 0);
     if (to == NTBV_RTR && from == NTBV_INIT) {
         pair.receive.expected = pair.attr.rq_psn;
         if (pair.type != NTBV_UD)

@@ -66,12 +66,9 @@ public:
     /// The next message, until release(). What it is checked for is copied first.
     virtual bool receive(Incoming &message) = 0;
     virtual void release() = 0;
-    /// The same of a short one that is found by its mark, once watch() is not quiet any more.
-    /// @retval false receive() finds it
+    /// The same of a short one, once watch() has seen a mark. @retval false receive() finds it
     bool receive_marked(Incoming &message)
     {
-        if (watch_.word != reinterpret_cast<const std::uint64_t *>(watch_.next))
-            return false;
         const std::uint64_t prefix = lane::load_prefix(watch_.next); // once
         const auto bytes = static_cast<std::uint32_t>(prefix);
         const std::size_t wanted = lane::footprint(bytes);
@@ -97,6 +94,8 @@ public:
             return std::atomic_ref(*const_cast<std::uint64_t *>(word))
                        .load(std::memory_order_relaxed) == seen;
         }
+        /// Whether the word is where the next message begins.
+        bool is_of_mark() const { return word == reinterpret_cast<const std::uint64_t *>(next); }
     };
     /// While no message is being received. Where it lies, and whether it has a word, stays the same
     /// as long as the port is there; which word that is may be another one behind each message.

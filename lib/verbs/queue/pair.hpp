@@ -3,6 +3,7 @@
 #ifndef NTB_VERBS_QUEUE_PAIR_HPP
 #define NTB_VERBS_QUEUE_PAIR_HPP
 
+#include <bit>
 #include <cstdint>
 
 #include "completion/queue.hpp"
@@ -27,6 +28,32 @@ struct Answer {
     std::uint32_t key;
     std::uint64_t address; // of an atomic: the old value
     bool atomic;
+};
+
+/// Of a queue pair that receives: what is most often not so, in one word.
+struct Unsettled {
+    // What is owed to the requester.
+    bool owes_nak = false, owes_rnr = false, owes_ready = false;
+    bool owes_lack = false; // the data of the expected request are not there
+    // In the middle of a request, or behind one that is to come again.
+    bool active = false;      // the request that is arriving
+    bool has_receive = false; // which it uses
+    bool must_wait = false;   // nothing of a later attempt has come yet
+    bool starves = false;     // is to wait, and does not know yet that it is ready
+
+    bool is_settled() const { return std::bit_cast<std::uint64_t>(*this) == 0; }
+    bool owes_refusal() const
+    {
+        return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(*this)) != 0;
+    }
+};
+
+/// What goes in front of answers, in another one.
+struct Sayings {
+    std::uint32_t asks_for = 0; // key of a region; 0: of none
+    std::uint32_t mapped = 0;   // of Pair::direct's lent ones: which the peer is to hear of
+
+    bool has_to_say() const { return std::bit_cast<std::uint64_t>(*this) != 0; }
 };
 
 } // namespace ntb::verbs
@@ -117,12 +144,10 @@ struct ntbv_qp {
     } send;
 
     // ---- responder
-    struct {
+    struct : ntb::verbs::Unsettled, ntb::verbs::Sayings {
         ntb::verbs::Receives queue; // without SRQ
         std::uint32_t expected = 0;
         // The request that is arriving.
-        bool active = false;
-        bool has_receive = false;
         bool skips = false;             // UC: the rest of a request that is dropped
         ntb::verbs::Header header = {}; // of its first message
         std::uint32_t offset = 0;
@@ -130,23 +155,14 @@ struct ntbv_qp {
         // What is owed to the requester, in this order.
         ntb::verbs::Lazy<ntb::verbs::Answer> answers;
         std::uint32_t answers_head = 0, answers_tail = 0;
-        bool owes_nak = false, owes_rnr = false, owes_ready = false, owes_ack = false;
-        bool owes_lack = false; // the data of the expected request are not there
+        bool owes_ack = false;
         /// But for the acknowledgement and what `answers` has.
-        bool owes_more() const
-        {
-            return owes_nak | owes_rnr | owes_ready | owes_lack | (asks_for != 0) | (mapped != 0);
-        }
+        bool owes_more() const { return owes_refusal() || has_to_say(); }
         std::uint32_t nak_code = 0;
         std::uint16_t attempt = 0;     // of the last request
         std::uint16_t rnr_attempt = 0; // of the one that is to wait
-        bool must_wait = false;        // nothing of a later attempt has come yet
-        std::uint32_t asks_for = 0;    // key of a region; 0: of none
-        std::uint32_t mapped = 0;      // of `direct`'s lent ones: which the peer is to hear of
-        bool starves = false;          // is to wait, and does not know yet that it is ready
+        std::uint64_t ack_word = 0;    // word_of_ack() of the first number
         std::uint8_t answered = 0;     // requests in a row that the program answered at once
-        /// In the middle of a request, or behind one that is to come again.
-        bool is_amid() const { return active | has_receive | must_wait | starves; }
     } receive;
 
     ntb::verbs::Lent lent[ntb::verbs::max_lent] = {};

@@ -66,10 +66,17 @@ protected:
         }
         return true;
     }
-    static void expect_next(Port &port, std::uint32_t bytes, std::uint64_t value)
+    /// By its mark every other time, as who polls does, if it has one.
+    bool find(Port &port, Port::Incoming &message)
+    {
+        const Port::Watch &watch = port.watch();
+        const bool by_mark = finds_++ % 2 != 0 && watch.is_of_mark() && !watch.is_quiet();
+        return (by_mark && port.receive_marked(message)) || port.receive(message);
+    }
+    void expect_next(Port &port, std::uint32_t bytes, std::uint64_t value)
     {
         Port::Incoming message;
-        ASSERT_TRUE(port.receive(message));
+        ASSERT_TRUE(find(port, message));
         EXPECT_EQ(message.bytes, bytes);
         std::uint64_t got;
         memcpy(&got, message.data, sizeof(got));
@@ -78,10 +85,10 @@ protected:
                   bytes == 8 ? 0 : value & 0xff);
         port.release();
     }
-    static bool receives(Port &port)
+    bool receives(Port &port)
     {
         Port::Incoming message;
-        const bool any = port.receive(message);
+        const bool any = find(port, message);
         if (any)
             port.release();
         return any;
@@ -97,6 +104,7 @@ protected:
     std::unique_ptr<Client> client;
     ntbclient_conn *conns[2] = {nullptr, nullptr};
     std::unique_ptr<Connection> ports[2];
+    unsigned finds_ = 0;
 };
 
 TEST_F(Connections, RingsWithoutRoomForADatagramAreRefused)
@@ -138,6 +146,11 @@ protected:
     ntbc::Direction &direction(int side) const
     {
         return conns[side]->page->direction[conns[side]->index];
+    }
+    bool receives_marked(int side) const
+    {
+        Port::Incoming message;
+        return ports[side]->watch().is_of_mark() && ports[side]->receive_marked(message);
     }
     /// By hand, as a peer may. @return what the ring begins with
     std::byte *put_prefix(std::size_t at, std::uint32_t bytes, std::uint32_t mark)
@@ -212,8 +225,13 @@ TEST_F(Marks, HaveToBeWithinTheRingAndCounted)
     ASSERT_TRUE(put(*ports[0], 8, 1, true));
     expect_next(*ports[1], 8, 1);
     put_prefix(64, ports[0]->longest() + 1, 1);
+    EXPECT_FALSE(receives_marked(1));
+    EXPECT_FALSE(receives(*ports[1]));
+    put_prefix(64, UINT32_MAX, 1);
+    EXPECT_FALSE(receives_marked(1));
     EXPECT_FALSE(receives(*ports[1]));
     put_prefix(64, 8, 3); // unknown
+    EXPECT_FALSE(receives_marked(1));
     EXPECT_FALSE(receives(*ports[1]));
     EXPECT_TRUE(ports[1]->alive());
     std::size_t at = 64;
@@ -241,9 +259,11 @@ TEST_F(Marks, DoNotReachBeyondTheRing)
     }
     ASSERT_EQ(at, 32768u - 64);
     put_prefix(at, 64, 1);
+    EXPECT_FALSE(receives_marked(1));
     EXPECT_FALSE(receives(*ports[1]));
     put_prefix(at, 8, 1); // up to the end: what is behind that is not looked at
     ntbc::store(direction(0).published, at + 64);
+    EXPECT_FALSE(receives_marked(1)); // it goes round
     EXPECT_TRUE(receives(*ports[1]));
     EXPECT_TRUE(looks_at_count(1));
 }
@@ -267,7 +287,7 @@ TEST_F(Marks, AreSeenByAnotherThread)
             continue;
         }
         Port::Incoming message;
-        if (!ports[1]->receive(message)) {
+        if (!find(*ports[1], message)) {
             ASSERT_TRUE(ports[1]->alive());
             continue;
         }
