@@ -24,7 +24,7 @@ namespace
 
 using ntbd::test::await;
 
-// The first rounds are not counted: keys, rings and the lock come to rest in them. Each 32nd poll
+// The first rounds are not counted: keys, rings and the lock come to rest in them. Each 256th poll
 // goes the whole way, so the others are a number of such turns.
 constexpr unsigned warm_up = 2 * Lock::calls_of_an_owner;
 constexpr unsigned rounds = 1024;

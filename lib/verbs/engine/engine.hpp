@@ -265,7 +265,7 @@ private:
     static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
     static_assert(max_pairs == 1U << slot_bits);
     static constexpr std::uint32_t polls_of_a_turn = 128;
-    static constexpr std::uint32_t polls_of_a_drive = 32;
+    static constexpr std::uint32_t polls_of_a_drive = 256;
     static constexpr std::uint32_t watchful_rests = 16;
     static constexpr std::uint32_t max_early = 64;
     static constexpr std::uint8_t answers_of_a_habit = 16;
