@@ -90,7 +90,9 @@ protected:
 
 /// The lines of one chunk, from their bodies to their words.
 ///   add_head     line @p i, the next one, is a header and begins with @p word
-///   add_rest     line @p i, the next one, holds n bytes, at most 56, of the message before
+///   add_full_head
+///                the same, full of payload; not the first line of the chunk
+///   add_rest     line @p i, the next one, holds bytes of the message before
 ///   add_buffers  bytes went into receive buffers, which the chunk publishes too
 ///   publish      the first line last: when the reader finds it, it finds them all
 template <MemPolicy Mem, Order = Mem::order>
@@ -117,10 +119,15 @@ public:
         else
             Mem::head(line, body, word);
     }
-    [[gnu::always_inline]] void add_rest(uint32_t, Cursor<Mem> &at, const std::byte *from,
-                                         uint32_t n)
+    [[gnu::always_inline]] void add_full_head(uint32_t, Cursor<Mem> &at, const LineBegin &begin,
+                                              const std::byte *from)
     {
-        Mem::rest(at.take(), from, n, wire::continuation_word(at.tag()));
+        Mem::full_head(at.take(), begin, from);
+    }
+    [[gnu::always_inline]] void add_rest(uint32_t, Cursor<Mem> &at, const std::byte *from,
+                                         Rest rest)
+    {
+        Mem::rest(at.take(), from, rest, wire::continuation_word(at.tag()));
     }
     void add_buffers() {}
     [[gnu::always_inline]] void publish(uint32_t)
@@ -145,11 +152,16 @@ public:
         words_[i] = word;
         Mem::body(at.take(), body);
     }
+    [[gnu::always_inline]] void add_full_head(uint32_t i, Cursor<Mem> &at, const LineBegin &begin,
+                                              const std::byte *from)
+    {
+        add_head(i, at, begin.word(), Body(begin.meta(), from, wire::head_payload_bytes));
+    }
     [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
-                                         uint32_t n)
+                                         Rest rest)
     {
         words_[i] = wire::continuation_word(at.tag());
-        Mem::copy(at.take() + wire::cont_payload_offset, from, n);
+        Mem::copy(at.take() + wire::cont_payload_offset, from, rest.bytes());
     }
     void add_buffers() {}
     [[gnu::always_inline]] void publish(uint32_t lines)
@@ -178,13 +190,18 @@ public:
     {
         body.store_with(staged(i), word);
     }
+    [[gnu::always_inline]] void add_full_head(uint32_t i, Cursor<Mem> &, const LineBegin &begin,
+                                              const std::byte *from)
+    {
+        store_full_head(staged(i), begin, from);
+    }
     [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
-                                         uint32_t n)
+                                         Rest rest)
     {
         std::byte *whole = staged(i);
-        if (n < wire::cont_payload_bytes) // the whole line is stored: no stack contents must leave
-            __builtin_memset(whole, 0, wire::line_bytes);
-        store_rest(whole, from, n, wire::continuation_word(at.tag()));
+        if (rest.bytes() < wire::cont_payload_bytes) // all of it is stored: no stack contents must
+            __builtin_memset(whole, 0, wire::line_bytes); // leave
+        store_rest(whole, from, rest, wire::continuation_word(at.tag()));
     }
     void add_buffers() { buffers_ = true; }
     [[gnu::always_inline]] void publish(uint32_t lines)

@@ -162,6 +162,60 @@ template <auto store>
     copy_lines<store_non_temporal>(to, from, n);
 }
 
+/// What header lines of messages that are alike begin with: word and metadata, in a register.
+/// Opaque to the compiler, which would else put it together for each line.
+class LineBegin
+{
+#ifdef __AVX2__
+    using Register = __m256i; ///< the half that is to be replaced included
+    [[gnu::always_inline]] static Register of(__m128i both)
+    {
+        return _mm256_castsi128_si256(both);
+    }
+    [[gnu::always_inline]] static __m128i first(Register both)
+    {
+        return _mm256_castsi256_si128(both);
+    }
+#else
+    using Register = __m128i;
+    [[gnu::always_inline]] static Register of(__m128i both)
+    {
+        return both;
+    }
+    [[gnu::always_inline]] static __m128i first(Register both)
+    {
+        return both;
+    }
+#endif
+    uint64_t word_, meta_;
+    Register both_;
+
+public:
+    [[gnu::always_inline]] LineBegin(uint64_t word, uint64_t meta) : word_(word), meta_(meta)
+    {
+        Register both =
+            of(_mm_set_epi64x(static_cast<long long>(meta), static_cast<long long>(word)));
+        asm("" : "+x"(both));
+        both_ = both;
+    }
+    [[gnu::always_inline]] uint64_t word() const
+    {
+        return word_;
+    }
+    [[gnu::always_inline]] uint64_t meta() const
+    {
+        return meta_;
+    }
+    [[gnu::always_inline]] __m128i both() const
+    {
+        return first(both_);
+    }
+    [[gnu::always_inline]] Register whole() const
+    {
+        return both_;
+    }
+};
+
 /// Bytes 8 to 63 of a header line, in registers: metadata and up to 48 bytes of payload with zeros
 /// behind them, so that no byte beyond the message leaves this host.
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -201,12 +255,39 @@ public:
     }
 };
 
-/// A continuation line of n payload bytes, at most 56, and its word: one store.
-[[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, uint32_t n,
+/// A header line full of payload.
+[[gnu::always_inline]] inline void store_full_head(std::byte *line, const LineBegin &begin,
+                                                   const std::byte *from)
+{
+    const __m512i payload = load_line(from, wire::head_payload_bytes, wire::head_payload_offset);
+    _mm512_store_si512(line, _mm512_or_si512(payload, _mm512_zextsi128_si512(begin.both())));
+}
+
+/// How so many bytes, at most 56, are copied to a continuation line: nothing has to be chosen.
+class Rest
+{
+    uint32_t n_;
+
+public:
+    [[gnu::always_inline]] Rest(size_t n) : n_(static_cast<uint32_t>(n)) {}
+    [[gnu::always_inline]] uint32_t bytes() const { return n_; }
+    [[gnu::always_inline]] Rest kept() const { return *this; }
+};
+
+/// A continuation line and its word: one store.
+[[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, Rest rest,
                                               uint64_t word)
 {
     const __m512i begin = _mm512_zextsi128_si512(_mm_cvtsi64_si128(static_cast<long long>(word)));
-    _mm512_store_si512(line, _mm512_or_si512(load_line(from, n, wire::cont_payload_offset), begin));
+    _mm512_store_si512(
+        line, _mm512_or_si512(load_line(from, rest.bytes(), wire::cont_payload_offset), begin));
+}
+
+/// Calls @p store with the least and the most bytes that are copied as @p n are.
+template <class Store>
+[[gnu::always_inline]] inline auto with_rest(size_t, Store store)
+{
+    return store.template operator()<1, wire::cont_payload_bytes>();
 }
 #else
 /// 48 bytes of ones, then 48 of zeros: a load at 48 - n gives n bytes of ones.
@@ -250,6 +331,20 @@ public:
     }
 };
 
+/// A header line full of payload.
+[[gnu::always_inline]] inline void store_full_head(std::byte *line, const LineBegin &begin,
+                                                   const std::byte *from)
+{
+#ifdef __AVX2__
+    const __m128i first = Piece<16>::load(from).part;
+    Piece<32>{_mm256_inserti128_si256(begin.whole(), first, 1)}.store(line);
+    Piece<32>::load(from + 16).store(line + 32);
+#else
+    Piece<16>{begin.both()}.store(line);
+    __builtin_memcpy(line + wire::head_payload_offset, from, wire::head_payload_bytes);
+#endif
+}
+
 /// Bytes i to i + 15 bring the last 16 - i bytes of a vector to its front, with zeros behind them.
 struct alignas(32) ToFront {
     uint8_t bytes[32];
@@ -261,21 +356,70 @@ struct alignas(32) ToFront {
 };
 inline constexpr ToFront to_front;
 
-/// A continuation line of n payload bytes, at most 56, and its word. In front of @p from lie other
-/// bytes of the message, so that 16 may be read that end where it ends.
-[[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, uint32_t n,
+/// How so many bytes, at most 56, are copied to a continuation line.
+class Rest
+{
+    size_t n_;
+    bool kept_ = false;
+    Piece<16> order_{}; ///< of copy_few(), where it is kept
+
+    [[gnu::always_inline]] static Piece<16> order_of(size_t n)
+    {
+        return Piece<16>::load(reinterpret_cast<const std::byte *>(to_front.bytes) + few - n);
+    }
+
+public:
+    static constexpr size_t few = 16, half = 32;
+    [[gnu::always_inline]] Rest(size_t n) : n_(n) {}
+    [[gnu::always_inline]] size_t bytes() const { return n_; }
+    /// For many lines: opaque to the compiler, which would else look the order up for each.
+    [[gnu::always_inline]] Rest kept() const
+    {
+        Rest rest(n_);
+        if (n_ < few) {
+            __m128i order = order_of(n_).part;
+            asm("" : "+x"(order));
+            rest.order_.part = order;
+            rest.kept_ = true;
+        }
+        return rest;
+    }
+    /// Fewer than 16.
+    [[gnu::always_inline]] void copy_few(std::byte *to, const std::byte *from) const
+    {
+        const auto last = Piece<16>::load(from + n_ - few);
+        const auto order = kept_ ? order_ : order_of(n_);
+        Piece<16>{_mm_shuffle_epi8(last.part, order.part)}.store(to);
+    }
+};
+
+/// A continuation line and its word. In front of @p from lie other bytes of the message, so that 16
+/// may be read that end where it ends.
+[[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, Rest rest,
                                               uint64_t word)
 {
     std::byte *to = line + wire::cont_payload_offset;
+    const size_t n = rest.bytes();
     __builtin_memcpy(line, &word, sizeof(word));
-    if (n >= 32)
-        return copy_ends<32>(to, from, n);
-    if (n >= 16)
-        return copy_ends<16>(to, from, n);
-    const auto order =
-        Piece<16>::load(reinterpret_cast<const std::byte *>(to_front.bytes) + 16 - n);
-    const auto last = Piece<16>::load(from + n - 16);
-    Piece<16>{_mm_shuffle_epi8(last.part, order.part)}.store(to);
+    if (n >= Rest::half)
+        copy_ends<Rest::half>(to, from, n);
+    else if (n >= Rest::few)
+        copy_ends<Rest::few>(to, from, n);
+    else
+        rest.copy_few(to, from);
+}
+
+/// Calls @p store with the least and the most bytes that are copied as @p n are: for lines of one
+/// size how is chosen once.
+template <class Store>
+[[gnu::always_inline]] inline auto with_rest(size_t n, Store store)
+{
+    constexpr size_t full = wire::cont_payload_bytes;
+    if (n >= Rest::half)
+        return store.template operator()<Rest::half, full>();
+    if (n >= Rest::few)
+        return store.template operator()<Rest::few, Rest::half - 1>();
+    return store.template operator()<1, Rest::few - 1>();
 }
 #endif
 

@@ -33,7 +33,8 @@ enum class Order {
 ///               a copy of any length to the begin of a line, past this CPU's caches; after the
 ///               fence what follows arrives later, whatever `order` says
 ///   body        bytes 8 to 63 of a line, from registers
-///   head, rest  a line, word included, that a later word() publishes (Order::release only)
+///   head, full_head, rest
+///               a line, word included, that a later word() publishes (Order::release only)
 ///   body_fence  see Order
 ///   word        publishes 8 bytes; pairs with load() and is() at the other end
 ///   is          load(), compared
@@ -44,7 +45,7 @@ enum class Order {
 /// Arrival of a word means: every copy() and body() that `order` puts before it is there.
 template <class M>
 concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uint64_t w,
-                             uint32_t bytes, const Body &body)
+                             const LineBegin &begin, Rest rest, const Body &body)
 {
     requires std::same_as<decltype(M::order), const Order>;
     M::copy(to, from, n);
@@ -53,7 +54,8 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
     M::non_temporal_fence();
     M::body(to, body);
     M::head(to, body, w);
-    M::rest(to, from, bytes, w);
+    M::full_head(to, begin, from);
+    M::rest(to, from, rest, w);
     M::body_fence();
     M::word(to, w);
     M::line(to, from);
@@ -158,10 +160,15 @@ struct Plain {
     {
         b.store_with(to, w);
     }
-    [[gnu::always_inline]] static void rest(std::byte *to, const std::byte *from, uint32_t n,
+    [[gnu::always_inline]] static void full_head(std::byte *to, const LineBegin &begin,
+                                                 const std::byte *from)
+    {
+        store_full_head(to, begin, from);
+    }
+    [[gnu::always_inline]] static void rest(std::byte *to, const std::byte *from, Rest rest,
                                             uint64_t w)
     {
-        store_rest(to, from, n, w);
+        store_rest(to, from, rest, w);
     }
     [[gnu::always_inline]] static void flush() {}
     [[gnu::always_inline]] static uint64_t load(const std::byte *from)

@@ -424,30 +424,47 @@ template <MemPolicy Mem, bool Each, uint32_t Lines>
     Cursor<Mem> at = out.at(lines);
     const Alike alike(mbufs[-1]);
     const uint32_t length = mbufs[-1]->pkt_len;
-    const uint32_t in_last = length - (Lines > 1 ? longest_of(Lines - 1) : 0);
+    const size_t in_last = length - (Lines > 1 ? longest_of(Lines - 1) : 0);
     if (Lines == 1 ? length > longest_of(1) : in_last == 0 || in_last > full)
         __builtin_unreachable(); // the copies have no loops
     const size_t data_off = mbufs[-1]->data_off;
-    const uint64_t word =
-        wire::head_word(at.tag(), length, wire::Kind::inline_message, Each ? 0 : meta->flags);
-    const uint64_t data = Each ? 0 : meta->data; // behind the last message there is none
-    rte_mbuf *const *next = mbufs, *const *const stop = mbufs + n;
-    for (; next != stop; next++) {
-        const rte_mbuf *m = *next;
-        if (m == nullptr || !alike(m) || !readable(m, static_cast<uint16_t>(data_off), length))
-            [[unlikely]]
-            break;
-        const uint32_t line = lines + static_cast<uint32_t>(next - mbufs) * Lines;
-        if (line == 0)
-            __builtin_unreachable(); // it is not the chunk's first line
-        const std::byte *from = static_cast<const std::byte *>(m->buf_addr) + data_off;
-        out.add_head(line, at, Each ? word | wire::flags_of_word(meta->flags) : word,
-                     Body(Each ? meta->data : data, from, Lines > 1 ? longest_of(1) : length));
-        for (uint32_t j = 1; j < Lines; j++)
-            out.add_rest(line + j, at, from + longest_of(j), j + 1 < Lines ? full : in_last);
-        meta += Each ? 1 : 0;
-    }
-    return static_cast<unsigned>(next - mbufs);
+    const LineBegin begin(
+        wire::head_word(at.tag(), length, wire::Kind::inline_message, Each ? 0 : meta->flags),
+        Each ? 0 : meta->data); // behind the last message there is none
+    const auto put = [&]<size_t Least, size_t Most>() {
+        if (in_last < Least || in_last > Most)
+            __builtin_unreachable();
+        const Rest last = Rest(in_last).kept();
+        rte_mbuf *const *next = mbufs, *const *const stop = mbufs + n;
+        for (; next != stop; next++) {
+            const rte_mbuf *m = *next;
+            if (m == nullptr || !alike(m) || !readable(m, static_cast<uint16_t>(data_off), length))
+                [[unlikely]]
+                break;
+            const uint32_t line = lines + static_cast<uint32_t>(next - mbufs) * Lines;
+            if (line == 0)
+                __builtin_unreachable(); // it is not the chunk's first line
+            const std::byte *from = static_cast<const std::byte *>(m->buf_addr) + data_off;
+            const auto put_head = [&](const LineBegin &with) {
+                if constexpr (Lines == 1)
+                    out.add_head(line, at, with.word(), Body(with.meta(), from, length));
+                else
+                    out.add_full_head(line, at, with, from);
+            };
+            if constexpr (Each)
+                put_head({begin.word() | wire::flags_of_word(meta->flags), meta->data});
+            else
+                put_head(begin);
+            for (uint32_t j = 1; j < Lines; j++)
+                out.add_rest(line + j, at, from + longest_of(j), j + 1 < Lines ? Rest(full) : last);
+            meta += Each ? 1 : 0;
+        }
+        return static_cast<unsigned>(next - mbufs);
+    };
+    if constexpr (Lines == 1)
+        return put.template operator()<0, longest_of(1)>();
+    else
+        return with_rest(in_last, put);
 }
 
 /// Puts the next messages into a chunk, up to the first unusual one. Usual is: inline, one segment,
@@ -463,7 +480,6 @@ template <MemPolicy Mem, class Metas>
     if constexpr (Metas::is_flow)
         inline_max = std::min(inline_max, metas.flow->longest);
     const uint32_t end = std::min({out.left(0), room_of(q), chunk_lines});
-    uint32_t last = ~uint32_t{0};
     while (p.messages < n) {
         const rte_mbuf *m = mbufs[p.messages];
         if (m == nullptr) [[unlikely]]
@@ -481,8 +497,9 @@ template <MemPolicy Mem, class Metas>
         p.messages++;
         p.lines += lines;
         p.bytes += length;
-        // Two of one length: more will be.
-        if (length == last && lines <= alike_lines_max)
+        // Another of that length: more will be.
+        if (lines <= alike_lines_max && p.messages < n && mbufs[p.messages] != nullptr &&
+            mbufs[p.messages]->pkt_len == length)
             return with_lines<1, alike_lines_max>(lines, [&]<uint32_t Lines>() {
                 const unsigned most = std::min(n - p.messages, (end - p.lines) / Lines);
                 const unsigned more = put_alike<Mem, Metas::each, Lines>(
@@ -490,7 +507,6 @@ template <MemPolicy Mem, class Metas>
                 return Progress{p.messages + more, p.lines + more * Lines,
                                 p.bytes + uint64_t{length} * more};
             });
-        last = length;
     }
     return p;
 }

@@ -18,6 +18,8 @@ using ntb_test::MemModel;
 /// memory changes under it between any two of its looks.
 struct CheckedBase {
     using Body = plx::queue::PLX_VARIANT::Body;
+    using LineBegin = plx::queue::PLX_VARIANT::LineBegin;
+    using Rest = plx::queue::PLX_VARIANT::Rest;
     using Order = plx::queue::PLX_VARIANT::Order;
     static void copy(std::byte *to, const std::byte *from, size_t n)
     {
@@ -46,10 +48,14 @@ struct CheckedBase {
         MemModel::current->word(to, w, false);
         body(to, b);
     }
-    static void rest(std::byte *to, const std::byte *from, uint32_t n, uint64_t w)
+    static void full_head(std::byte *to, const LineBegin &begin, const std::byte *from)
+    {
+        head(to, Body(begin.meta(), from, plx::wire::head_payload_bytes), begin.word());
+    }
+    static void rest(std::byte *to, const std::byte *from, Rest rest, uint64_t w)
     {
         MemModel::current->word(to, w, false);
-        copy(to + 8, from, n);
+        copy(to + 8, from, rest.bytes());
     }
     static void own(const std::byte *) {}
     static void own_later(const std::byte *, size_t) {}
