@@ -92,6 +92,17 @@ public:
         _mm_storeu_si128(to, fixed_);
         _mm_storeu_si128(to + 1, _mm_set_epi64x(n, n << 32));
     }
+    /// The fields of all messages of one length.
+    [[gnu::always_inline]] Piece<32> of(uint32_t length) const
+    {
+        const long long n = length;
+        const __m128i sizes = _mm_set_epi64x(n, n << 32);
+#ifdef __AVX2__
+        return {_mm256_set_m128i(sizes, fixed_)};
+#else
+        return {{fixed_}, {sizes}};
+#endif
+    }
 };
 
 /// mbufs for inline messages; the spares only if the pool has no more. @return how many there are.
@@ -129,16 +140,32 @@ template <uint32_t Lines, class Out>
     constexpr uint32_t head = wire::head_payload_bytes, full = wire::cont_payload_bytes;
     static_assert(head + (Lines - 1) * full <= wire::inline_bytes_max); // each mbuf has that room
     const uint32_t length = wire::word_length(word);
-    for (unsigned i = 0; i < n; i++, line += Lines * wire::line_bytes) {
-        if (ahead != 0)
-            for (uint32_t j = 0; j < Lines; j++)
-                __builtin_prefetch(line + ahead + j * wire::line_bytes, 0, 3);
-        std::byte *data = take_head(mbufs[i], rearm, word, length, line, out.from(i));
-        for (uint32_t j = 1; j < Lines; j++)
-            copy_fixed<full>(data + head + (j - 1) * full,
-                             line + j * wire::line_bytes + wire::cont_payload_offset);
-    }
-    return line;
+    const Piece<32> fields = rearm.of(length);
+    const auto take = [=]<size_t Last>() {
+        const std::byte *from = line;
+        for (unsigned i = 0; i < n; i++, from += Lines * wire::line_bytes) {
+            if (ahead != 0)
+                for (uint32_t j = 0; j < Lines; j++)
+                    __builtin_prefetch(from + ahead + j * wire::line_bytes, 0, 3);
+            rte_mbuf *m = mbufs[i];
+            std::byte *data = static_cast<std::byte *>(m->buf_addr) + RTE_PKTMBUF_HEADROOM;
+            copy_fixed<head>(data, from + wire::head_payload_offset);
+            fields.store(reinterpret_cast<std::byte *>(&m->rearm_data));
+            out.from(i).set(word, from);
+            for (uint32_t j = 1; j + 1 < Lines; j++)
+                copy_fixed<full>(data + head + (j - 1) * full,
+                                 from + j * wire::line_bytes + wire::cont_payload_offset);
+            if constexpr (Lines > 1)
+                copy_fixed<Last>(data + head + (Lines - 2) * full,
+                                 from + (Lines - 1) * wire::line_bytes + wire::cont_payload_offset);
+        }
+        return from;
+    };
+    // How much of the last line is copied is chosen once, too: half of it may be enough.
+    constexpr uint32_t half = 32;
+    return Lines > 1 && length <= head + (Lines - 2) * full + half
+               ? take.template operator()<half>()
+               : take.template operator()<full>();
 }
 
 /// The messages at the begin of a run that are alike. @return the line behind them
