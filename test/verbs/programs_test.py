@@ -79,6 +79,10 @@ class Hosts:
 
     def measure(self, *words):
         """As pair(), for perftest, once more where it gave up."""
+        return self.measured(*words)[1].text()
+
+    def measured(self, *words):
+        """@return both processes, which have ended well"""
         for _ in range(TRIES):
             both = self.start_pair(*words)
             await_fact(lambda both=both: all(process.child.poll() is not None for process in both), both[0].text)
@@ -86,7 +90,7 @@ class Hosts:
                 break
         for process in both:
             process.end(0)
-        return both[1].text()
+        return both
 
     def managed(self, server_words, client_words, server_status=0):
         """A server and a client that meet by the connection manager. Until the server listens its client is refused. Both
@@ -308,7 +312,7 @@ def direct(lab, carrier, library, _other_abi):
     for other in "ab":
         hosts.options = {"a": (), "b": ()}
         hosts.options[other] = ("--direct", "-v")
-        said = "".join(process.text() for process in ended(hosts.start_pair("ib_write_bw", "-n", 1000)))
+        said = "".join(process.text() for process in hosts.measured("ib_write_bw", "-n", 1000))
         expect("; 0 writes and 0 reads without a message" in said, said)
     # A peer that dies.
     hosts.options = {host: ("--direct",) for host in "ab"}
@@ -319,13 +323,6 @@ def direct(lab, carrier, library, _other_abi):
     client.end(1)
     expect("Failed status 12" in client.text(), client.text())
     hosts.stop()
-
-
-def ended(pair):
-    """Both processes of a pair, once they have ended well."""
-    for process in pair:
-        process.end(0)
-    return pair
 
 
 def killed(lab, carrier, library, _other_abi):
