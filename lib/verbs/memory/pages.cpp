@@ -143,14 +143,22 @@ bool is_mapped(std::uintptr_t from, std::uintptr_t to)
     }
 }
 
-/// Where the kernel cannot say (before Linux 5.14), it may. So it may where a page is just being
-/// moved, which is EFAULT (memory/exchange.hpp).
+/// Where the kernel cannot say (before Linux 5.14), it may. EFAULT is said of what would be a
+/// SIGBUS, such as memory behind the end of its file, and of a page that is just being moved
+/// (memory/exchange.hpp): of that no longer, once it has been.
 bool may_access(std::uintptr_t at, bool writes)
 {
     static const bool can_say = madvise(nullptr, 0, MADV_POPULATE_READ) == 0;
     const int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-    return !can_say || madvise(reinterpret_cast<void *>(at), page, advice) == 0 ||
-           (errno != ENOMEM && errno != EINVAL);
+    constexpr unsigned most = 1000, pause_us = 1000;
+    for (unsigned i = 0; can_say && madvise(reinterpret_cast<void *>(at), page, advice) != 0; ++i) {
+        if (errno != EFAULT)
+            return errno != ENOMEM && errno != EINVAL;
+        if (i == most)
+            return false;
+        usleep(pause_us);
+    }
+    return true;
 }
 
 } // namespace

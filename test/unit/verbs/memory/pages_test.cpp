@@ -135,6 +135,18 @@ TEST(Pages, WhatIsForReadingIsNotForWriting)
     EXPECT_FALSE(is_accessible(area.memory + 2 * page, 2 * page, true)) << "its first page";
 }
 
+TEST(Pages, BehindTheEndOfItsFileNothingIsAccessible)
+{
+    MemoryFiles files;
+    const auto file = files.create(page);
+    void *const area =
+        mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor(), 0);
+    ASSERT_NE(area, MAP_FAILED);
+    EXPECT_TRUE(is_accessible(area, page, true));
+    EXPECT_FALSE(is_accessible(area, 3 * page, true));
+    munmap(area, 3 * page);
+}
+
 TEST(Pages, HolesAreFoundInLongRanges)
 {
     constexpr std::uint64_t bytes = std::uint64_t{1} << 30;
