@@ -24,6 +24,9 @@ TimedChoice::TimedChoice(unsigned in_force, bool fixed, Unseen unseen)
     : until_other_(2 * block_units), unseen_(unseen), way_(static_cast<std::uint8_t>(in_force)),
       fixed_(fixed), in_force_(way_)
 {
+    // Somebody has found that way already, and a look at the other one is long.
+    if (way_ == 1)
+        until_other_ = std::max(until_other_, jump_share * unseen_.begin_of_0);
 }
 
 /// One division in hundreds of units.
@@ -88,17 +91,17 @@ void TimedChoice::judge(std::uint64_t cost, std::uint64_t relative)
         taken_ = 0;
     }
     way_ = static_cast<std::uint8_t>(in_force());
-    rest();
+    rest(relative);
 }
 
-/// Until the next look at the other way.
-void TimedChoice::rest()
+/// Until the next look at the other way. @param relative  what the end of the last one cost
+void TimedChoice::rest(std::uint64_t relative)
 {
-    paid_ = looked_ = 0;
     until_other_ = charge_ * (taken_ < young_samples ? young_share : old_share);
-    // The first ones follow one another, until they agree.
-    if (taken_ < plain_samples)
+    // The first ones follow one another, until they agree. A long one that stayed dear says enough.
+    if (taken_ < plain_samples && (looked_ == units_ || relative <= plain_to_see))
         until_other_ = 2 * block_units;
+    paid_ = looked_ = 0;
 }
 
 /// Whether the other way is cheap enough by enough samples: by the dearest but one of four.

@@ -75,7 +75,7 @@ private:
     void look(std::uint64_t cost);
     bool may_get_cheaper(std::uint64_t relative) const;
     void judge(std::uint64_t cost, std::uint64_t relative);
-    void rest();
+    void rest(std::uint64_t relative);
     bool saves() const;
 
     std::uint64_t units_ = 0, cycles_ = 0; ///< of this block

@@ -210,6 +210,27 @@ TEST_P(Streams, GoPastThemBetweenTwo)
     }
 }
 
+/// Each channel has a writer of its own, which begins with what another one has found.
+TEST_P(Streams, DoNotPayAgainForWhatWasFound)
+{
+    for (const Machine &machine : {two_complexes, four}) {
+        TimedChoice told(1, false, TimedChoice::of_stores);
+        Stream of_told(told, GetParam());
+        of_told.run(0.01, machine); // some 20 MiB
+        EXPECT_EQ(told.in_force(), 1u);
+        EXPECT_LT(of_told.regret(), 0.03);
+    }
+}
+
+/// Another writer may have found it in another place.
+TEST_P(Streams, LeaveWhatWasFoundElsewhere)
+{
+    TimedChoice told(1, false, TimedChoice::of_stores);
+    Stream of_told(told, GetParam());
+    of_told.run(0.05, one_complex);
+    EXPECT_EQ(told.in_force(), 0u);
+}
+
 /// The lines are in no cache by then, so the way through them is dear at first.
 TEST_P(Streams, ComeBackIntoOneComplex)
 {
