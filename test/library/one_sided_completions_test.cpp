@@ -92,6 +92,47 @@ TEST_P(OneSided, NoCompletionIsLostWhereTheQueueIsFull)
 }
 
 // Semantics: one-sided-9
+TEST_P(OneSided, ADirectWriteIsNotStoredWithoutRoomForItsCompletion)
+{
+    ntbmsg_region *region = nullptr;
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_WRITE, &region), 0);
+    ntbmsg_remote *remote = open_remote(token_of(region));
+    ASSERT_TRUE(becomes_direct(remote, region));
+    std::vector<uint8_t> data = pattern(64, 19);
+    const ntbmsg_sge sge = piece(data);
+    // Short ones, of which only the second asks for a completion.
+    ntbmsg_work works[3];
+    for (uint64_t i = 0; i < 3; ++i)
+        works[i] = work(NTBMSG_OP_WRITE, remote, i * 64, &sge, 1);
+    works[0].flags = works[2].flags = 0;
+    ntbmsg_cq *mine = std::exchange(here_.cq, nullptr); // not polled by turn()
+    for (unsigned i = 0; i < 256; ++i) {
+        works[1].id = i;
+        ASSERT_EQ(ntbmsg_channel_post_burst(here_.channel, works, 3), 3) << i;
+    }
+    auto *memory = static_cast<uint8_t *>(info_of(region).address);
+    std::memset(memory, 0, 192);
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works, 3), 1);
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works + 1, 2), 0);
+    EXPECT_EQ(std::memcmp(memory, data.data(), 64), 0);
+    EXPECT_EQ(std::count(memory + 64, memory + 192, 0), 128) << "neither it nor what is behind it";
+    ntbmsg_completion got[256];
+    ASSERT_EQ(ntbmsg_cq_poll(mine, got, 1), 1);
+    EXPECT_EQ(got[0].id, 0u);
+    works[1].id = 256;
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works + 1, 2), 2);
+    EXPECT_EQ(std::memcmp(memory + 64, data.data(), 64), 0);
+    EXPECT_EQ(std::memcmp(memory + 128, data.data(), 64), 0);
+    ASSERT_EQ(ntbmsg_cq_poll(mine, got, 256), 256);
+    for (unsigned i = 0; i < 256; ++i)
+        ASSERT_EQ(got[i].id, i + 1);
+    EXPECT_EQ(ntbmsg_cq_poll(mine, got, 256), 0);
+    here_.cq = mine;
+    ntbmsg_remote_close(remote);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
+}
+
+// Semantics: one-sided-9
 TEST_P(OneSided, ImmediateDataWaitForRoomInTheCompletionQueue)
 {
     close_channel();
