@@ -128,6 +128,26 @@ TEST(TimedChoice, GivesLittleToAPeerThatProvokesJumps)
     EXPECT_LT(paid / least, 1.1);
 }
 
+/// The same where a look at the other way is long: it may fall into any part of what the peer does.
+TEST(TimedChoice, GivesLittleToAPeerThatProvokesJumpsDuringLongLooks)
+{
+    for (const double dearer : {3, 6})
+        for (const double jump : {3, 4})
+            for (int period = 4; period <= 4096; period *= 2) {
+                TimedChoice choice(1, false, TimedChoice::of_stores);
+                double paid = 0, least = 0;
+                for (int i = 0; i < 2000000; i++) {
+                    const double past = i / period % 2 == 0 ? 5 : 5 * jump;
+                    const double cost = choice.way() == 1 ? past : past * dearer;
+                    choice.took(256, static_cast<std::uint64_t>(cost * 256));
+                    paid += cost;
+                    least += past;
+                }
+                EXPECT_LT(paid / least, 1.2)
+                    << dearer << " times, jumps of " << jump << " each " << period;
+            }
+}
+
 /// What both ends pay for a line of a stream of stores, by who has it: AMD Zen 3, two CPUs of one
 /// complex. What the writer sees of it is less.
 struct Machine {
