@@ -430,7 +430,7 @@ template <MemPolicy Mem, bool Each, uint32_t Lines>
     const size_t data_off = mbufs[-1]->data_off;
     const LineBegin begin(
         wire::head_word(at.tag(), length, wire::Kind::inline_message, Each ? 0 : meta->flags),
-        Each ? 0 : meta->data); // behind the last message there is none
+        Each ? 0 : meta->data); // Each: added for each below
     const auto put = [&]<size_t Least, size_t Most>() {
         if (in_last < Least || in_last > Most)
             __builtin_unreachable();
