@@ -73,7 +73,21 @@ class Rearm
 {
     __m128i fixed_;
 
+    [[gnu::always_inline]] static __m128i sizes(uint32_t length)
+    {
+        const long long n = length;
+        return _mm_set_epi64x(n, n << 32);
+    }
+
 public:
+    /// The same for messages of one length, in one store where there are such.
+    struct OfLength {
+        Piece<32> fields;
+        [[gnu::always_inline]] void operator()(rte_mbuf *m, uint32_t) const
+        {
+            fields.store(reinterpret_cast<std::byte *>(&m->rearm_data));
+        }
+    };
     [[gnu::always_inline]] explicit Rearm(const Rx &q)
         : fixed_(_mm_load_si128(reinterpret_cast<const __m128i *>(q.rearm)))
     {
@@ -88,19 +102,15 @@ public:
     [[gnu::always_inline]] void operator()(rte_mbuf *m, uint32_t length) const
     {
         auto *to = reinterpret_cast<__m128i *>(&m->rearm_data);
-        const long long n = length;
         _mm_storeu_si128(to, fixed_);
-        _mm_storeu_si128(to + 1, _mm_set_epi64x(n, n << 32));
+        _mm_storeu_si128(to + 1, sizes(length));
     }
-    /// The fields of all messages of one length.
-    [[gnu::always_inline]] Piece<32> of(uint32_t length) const
+    [[gnu::always_inline]] OfLength of(uint32_t length) const
     {
-        const long long n = length;
-        const __m128i sizes = _mm_set_epi64x(n, n << 32);
 #ifdef __AVX2__
-        return {_mm256_set_m128i(sizes, fixed_)};
+        return {{_mm256_set_m128i(sizes(length), fixed_)}};
 #else
-        return {{fixed_}, {sizes}};
+        return {{{fixed_}, {sizes(length)}}};
 #endif
     }
 };
@@ -118,10 +128,12 @@ public:
     return got;
 }
 
-/// Takes the header line of an inline message. @return where its bytes begin
-template <class Out>
-[[gnu::always_inline]] inline std::byte *take_head(rte_mbuf *m, const Rearm &rearm, uint64_t word,
-                                                   uint32_t length, const std::byte *line, Out out)
+/// Takes the header line of an inline message. @param rearm  a Rearm, or of its length
+/// @return where its bytes begin
+template <class Rearming, class Out>
+[[gnu::always_inline]] inline std::byte *take_head(rte_mbuf *m, const Rearming &rearm,
+                                                   uint64_t word, uint32_t length,
+                                                   const std::byte *line, Out out)
 {
     std::byte *data = static_cast<std::byte *>(m->buf_addr) + RTE_PKTMBUF_HEADROOM;
     copy_fixed<wire::head_payload_bytes>(data, line + wire::head_payload_offset);
@@ -140,18 +152,14 @@ template <uint32_t Lines, class Out>
     constexpr uint32_t head = wire::head_payload_bytes, full = wire::cont_payload_bytes;
     static_assert(head + (Lines - 1) * full <= wire::inline_bytes_max); // each mbuf has that room
     const uint32_t length = wire::word_length(word);
-    const Piece<32> fields = rearm.of(length);
+    const Rearm::OfLength same = rearm.of(length);
     const auto take = [=]<size_t Last>() {
         const std::byte *from = line;
         for (unsigned i = 0; i < n; i++, from += Lines * wire::line_bytes) {
             if (ahead != 0)
                 for (uint32_t j = 0; j < Lines; j++)
                     __builtin_prefetch(from + ahead + j * wire::line_bytes, 0, 3);
-            rte_mbuf *m = mbufs[i];
-            std::byte *data = static_cast<std::byte *>(m->buf_addr) + RTE_PKTMBUF_HEADROOM;
-            copy_fixed<head>(data, from + wire::head_payload_offset);
-            fields.store(reinterpret_cast<std::byte *>(&m->rearm_data));
-            out.from(i).set(word, from);
+            std::byte *data = take_head(mbufs[i], same, word, length, from, out.from(i));
             for (uint32_t j = 1; j + 1 < Lines; j++)
                 copy_fixed<full>(data + head + (j - 1) * full,
                                  from + j * wire::line_bytes + wire::cont_payload_offset);
