@@ -51,13 +51,24 @@ int64_t bytes_of(const ntbmsg_work &work)
     return bytes <= NTBMSG_MAX_OPERATION ? bytes : -EINVAL;
 }
 
+[[gnu::always_inline]] inline bool is_of(const ntbmsg_channel &c, const ntbmsg_remote *remote)
+{
+    return is_live(remote, "ntbmsg_channel_post_burst") && remote->channel == &c &&
+           remote->word == c.rx_word.load(std::memory_order_relaxed);
+}
+
+/// Whether what is stored directly is complete with its last store.
+[[gnu::always_inline]] inline bool completes_at_once(const ntbmsg_channel &c, const Requester &r)
+{
+    return c.cq->fn == nullptr &&
+           r.posted.load(std::memory_order_relaxed) == r.completed.load(std::memory_order_acquire);
+}
+
 /// @return bytes of the operation, or a negative errno of ntbmsg_channel_post_burst()
 int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
 {
-    if (unlikely(!is_live(work.remote, "ntbmsg_channel_post_burst") || work.remote->channel != &c ||
-                 work.remote->word != c.rx_word.load(std::memory_order_relaxed) ||
-                 work.op < NTBMSG_OP_WRITE || work.op > NTBMSG_OP_COMPARE_SWAP ||
-                 (work.flags & ~flags_known) != 0))
+    if (unlikely(!is_of(c, work.remote) || work.op < NTBMSG_OP_WRITE ||
+                 work.op > NTBMSG_OP_COMPARE_SWAP || (work.flags & ~flags_known) != 0))
         return -EINVAL;
     int64_t bytes = bytes_of(work);
     if (unlikely(bytes < 0))
@@ -152,10 +163,8 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
     const int path = is_write(work.op) ? remote_path(*work.remote, r) : 0;
     if (path < 0)
         return false;
-    const bool at_once =
-        path > 0 && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0 &&
-        c.cq->fn == nullptr &&
-        r.posted.load(std::memory_order_relaxed) == r.completed.load(std::memory_order_acquire);
+    const bool at_once = path > 0 && work.op == NTBMSG_OP_WRITE &&
+                         (work.flags & NTBMSG_WORK_CONFIRM) == 0 && completes_at_once(c, r);
     return at_once ? store_and_complete(c, r, work, bytes) : push(c, r, work, bytes, path > 0);
 }
 
@@ -173,11 +182,8 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
 [[gnu::always_inline]] inline bool is_written_directly(const ntbmsg_channel &c, const Requester &r,
                                                        const ntbmsg_remote *remote)
 {
-    return is_live(remote, "ntbmsg_channel_post_burst") && remote->channel == &c &&
-           remote->word == c.rx_word.load(std::memory_order_relaxed) &&
-           (remote->rights & NTBMSG_RIGHT_WRITE) != 0 &&
-           remote->path.load(std::memory_order_acquire) == Path::direct && c.cq->fn == nullptr &&
-           r.posted.load(std::memory_order_relaxed) == r.completed.load(std::memory_order_acquire);
+    return is_of(c, remote) && (remote->rights & NTBMSG_RIGHT_WRITE) != 0 &&
+           remote->path.load(std::memory_order_acquire) == Path::direct && completes_at_once(c, r);
 }
 
 /// Where a short write goes.
