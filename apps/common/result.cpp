@@ -4,7 +4,6 @@
 #include <rte_version.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "build_info.hpp"
@@ -182,9 +181,8 @@ void judge(ResultPoint &point)
     char text[160];
     point.disturbed.clear();
     if (point.cpu_share < least_cpu_share) {
-        // Down, so that it is below the bound that it has missed.
         std::snprintf(text, sizeof(text), "a polling thread had its CPU for %.0f %% of the time",
-                      std::floor(point.cpu_share * 100 + 1e-9));
+                      whole_percent(point.cpu_share));
         point.disturbed = text;
     } else if (point.probe_before_ns > 0 && point.probe_after_ns > 0 &&
                !same_place(point.probe_before_ns, point.probe_after_ns)) {

@@ -7,12 +7,19 @@
 #include "clock.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace app
 {
 
 /// A figure counts if each polling thread had its CPU for so much of the time.
 inline constexpr double least_cpu_share = 0.97;
+
+/// To show a share that is too small: down, so that it is below the bound that it has missed.
+inline double whole_percent(double share)
+{
+    return std::floor(share * 100 + 1e-9);
+}
 
 /// Of the calling thread, from when this was made.
 class CpuShare

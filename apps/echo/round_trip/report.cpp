@@ -2,7 +2,6 @@
 #include "round_trip/report.hpp"
 
 #include <cinttypes>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -119,9 +118,8 @@ void print(const Report &r, const Options &o, FILE *to)
         app::with_unit(per_second(static_cast<double>(r.messages), r.seconds), "msg/s").c_str(),
         app::with_unit(per_second(static_cast<double>(r.bytes), r.seconds), "B/s").c_str());
     if (r.cpu_share < app::least_cpu_share)
-        // Down, so that it is below the bound that it has missed.
         std::fprintf(to, "  disturbed   the polling thread had its CPU for %.0f %% of the time\n",
-                     std::floor(r.cpu_share * 100 + 1e-9));
+                     app::whole_percent(r.cpu_share));
     std::fprintf(to, "  CRC-32C     %08" PRIx32 " sent, %08" PRIx32 " came back\n", r.crc_sent,
                  r.crc_back);
 }
