@@ -12,8 +12,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from facts import await_fact
 from telemetry_client import Telemetry
 
 PATIENCE = 60
@@ -26,11 +27,8 @@ REGISTERS = {0x360: 0x40002100, 0x624: SEEN, 0xA30: 0x03000000, 0x3E000: 0x87B01
 
 
 def await_socket(path, child):
-    deadline = time.monotonic() + PATIENCE
-    while not path.exists():
-        assert child.poll() is None, "the host ended"
-        assert time.monotonic() < deadline, "no telemetry socket"
-        time.sleep(0.005)
+    await_fact(lambda: path.exists() or child.poll() is not None, "a telemetry socket", PATIENCE)
+    assert path.exists(), "the host ended"
 
 
 def check_answers(ask):

@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import facts
 
 ARGUMENTS = list(sys.argv)
 APART = "NTBMSG_TEST_APART"
@@ -53,12 +55,7 @@ def run(*words, check=True):
 
 
 def await_fact(fact, what):
-    """The pause bounds the cost, not the outcome."""
-    deadline = time.monotonic() + PATIENCE
-    while not fact():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"in {PATIENCE} s never: {what}")
-        time.sleep(0.02)
+    facts.await_fact(fact, what, PATIENCE)
 
 
 def lives(pid):

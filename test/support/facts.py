@@ -21,13 +21,13 @@ def expect(condition, what):
         raise Failure(what)
 
 
-def await_fact(fact, what, clock=time.monotonic, pause=time.sleep):
-    """Polls until fact() is true. The pause bounds the cost, not the outcome."""
+def await_fact(fact, what, patience=PATIENCE, clock=time.monotonic, pause=time.sleep):
+    """Polls until fact() is true, for so many seconds. The pause bounds the cost, not the outcome."""
     waited, looked = 0, clock()
     while not fact():
         now = clock()
         waited, looked = waited + min(now - looked, LONGEST_LOOK), now
-        expect(waited < PATIENCE, f"in {PATIENCE} s never: {what() if callable(what) else what}")
+        expect(waited < patience, f"in {patience} s never: {what() if callable(what) else what}")
         pause(0.005)
 
 
