@@ -13,8 +13,9 @@ namespace ntb
 /// else, or later, needs more: drivers/raw/plx_ntb/queue/trial.hpp.)
 ///
 /// Work comes in pieces of some units. Pieces are put together to blocks of one way, which alone
-/// are judged, and now and then a block is done the other way. Its cost is compared with that of
-/// the blocks before it, so that changes of the traffic do not matter.
+/// are judged, and now and then a look is taken at the other way: a block, or some where it may get
+/// cheaper. Its cost is compared with that of the blocks before it, so that changes of the traffic
+/// do not matter but in the middle of a long look.
 ///
 /// One thread; others may read in_force().
 class TimedChoice
@@ -79,7 +80,7 @@ private:
     bool saves() const;
 
     std::uint64_t units_ = 0, cycles_ = 0; ///< of this block
-    std::uint64_t until_other_;            ///< units until the next block of the other way
+    std::uint64_t until_other_;            ///< units until the next look at the other way
     std::uint64_t usual_ = 0; ///< cost of a unit by the way in force, scaled; 0: not known
     std::uint64_t charge_ = block_units; ///< units that the last look at the other way counts as
     std::uint64_t looked_ = 0;           ///< units of a look that goes on

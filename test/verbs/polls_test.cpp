@@ -14,7 +14,7 @@ class Polls : public Hosts
 {
 protected:
     // More than there are between two that go the whole way.
-    static constexpr int many = 260; // more than the polls of which one goes the whole way
+    static constexpr int many = 260;
 
     /// @return completions, or a negative errno
     static int poll(ntbv_cq *cq, ntbv_wc *wc, int n = 1) { return ntbv_cq_poll(cq, n, wc); }

@@ -239,11 +239,9 @@ bool Engine::answer_question(Pair &pair)
         const std::uint64_t number = find_grant(link, *region.shared, writable);
         if (number == Port::later)
             return true; // granted() is the next who looks
-        if (number != 0) {
-            if (!send_grant(pair, {.kind = Kind::Grant, .key = key},
-                            {number, region.iova, region.length, rights, 0}))
-                return false;
-        }
+        if (number != 0 && !send_grant(pair, {.kind = Kind::Grant, .key = key},
+                                       {number, region.iova, region.length, rights, 0}))
+            return false;
     }
     pair.receive.asks_for = 0;
     return true;

@@ -22,7 +22,7 @@ public:
     static constexpr std::size_t least = 4096;
     static constexpr std::uint64_t laps = 4;
     /// Of a way past the caches, while the ring was never full: the reader's share is not seen.
-    static constexpr std::uint64_t unseen = 2;
+    static constexpr std::uint64_t unseen = TimedChoice::of_stores.left_by_1;
 
     /// Once, before all else.
     void set_lap(std::uint64_t bytes) { lap_ = bytes; }
