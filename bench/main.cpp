@@ -63,7 +63,7 @@ int complain(const std::string &what)
 int show_limits(Session &session)
 {
     for (const Measure &measure : measures) {
-        if (measure.against != Measure::machine)
+        if (measure.against != Measure::machine || measure.bare)
             continue; // has no limit of its own
         const auto ns = probe(session);
         const auto limit = ns ? take_limit(session, measure) : std::nullopt;

@@ -67,6 +67,7 @@ Command command_for(const Measure &measure, bool timed, uint32_t footprint)
     command.shape = measure.shape;
     command.used = measure.used;
     command.in_place = measure.in_place ? 1 : 0;
+    command.bare = measure.bare ? 1 : 0;
     command.batch = measure.batch;
     command.rounds = round_trips;
     command.run_ns = is_round_trip(measure) ? round_trip_run : rate_run;

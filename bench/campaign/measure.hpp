@@ -37,13 +37,16 @@ struct Measure {
     static constexpr uint32_t machine = UINT32_MAX; ///< what two cores can do
     bool as_it_is = false; ///< of streams: the payload is not written, nor is the limit's
     bool in_place = false; ///< built in receive buffers of the peer; the limit is copied there
+    bool bare = false;     ///< mbufs without the library
 };
 
 inline constexpr Measure measures[] = {
     {"rtt.8", Kind::round_trip, 8, 1},
     {"rtt.64", Kind::round_trip, 64, 1},
+    {"bare.rtt.64", Kind::round_trip, 64, 1, usual_shape, 0, Measure::machine, false, false, true},
     {"rate.32", Kind::rate, 32, 32},
     {"rate.64", Kind::rate, 64, 32},
+    {"bare.rate.64", Kind::rate, 64, 32, usual_shape, 0, Measure::machine, false, false, true},
     {"rate.256", Kind::rate, 256, 32},
     {"stream.2048", Kind::stream, 2048, 8}, // no figure: fills the usual buffers
     {"stream.4096", Kind::stream, 4096, 4, {4096, 0, 0}},

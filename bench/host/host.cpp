@@ -5,6 +5,7 @@
 #include "host/poller.hpp"
 #include "host/traffic.hpp"
 #include "host/wakeup.hpp"
+#include "mbufs/bare_way.hpp"
 #include "session/footprint.hpp"
 
 #include <ntbmsg.h>
@@ -167,7 +168,7 @@ void Host::run(const Command &command, Shared &shared, Result &result)
 {
     if (!m_endpoint)
         return fail(result, ENOTCONN, "the host is not open");
-    const Ways ways{m_endpoint, m_pool, m_channels};
+    const Ways ways{m_endpoint, m_pool, m_channels, &BareRings::in(shared.data), m_side};
     // A driven worker's thread polls: nothing is to poll meanwhile.
     const Poller poller(command.op == Op::host_idle ? nullptr : driven());
     switch (command.op) {

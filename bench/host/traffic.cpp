@@ -3,6 +3,7 @@
 
 #include "host/channels.hpp"
 #include "loops.hpp"
+#include "mbufs/bare_way.hpp"
 #include "mbufs/in_place_link.hpp"
 #include "mbufs/mbuf_link.hpp"
 #include "mbufs/ways.hpp"
@@ -102,6 +103,11 @@ void with_way(const Ways &ways, const Command &command, Result &result, Run run)
         run(link, outcome);
         keep(outcome, result);
     };
+    if (command.bare != 0) {
+        if constexpr (bytes == line_bytes)
+            return over(BareWay(ways.pool, *ways.bare, ways.side));
+        return fail(result, EINVAL, "bare slots hold another size");
+    }
     const Channels &channels = ways.channels;
     if (command.used > channels.count())
         fail(result, EINVAL, "not so many channels are open");

@@ -13,12 +13,15 @@ namespace bench
 {
 
 class Channels;
+struct BareRings;
 
 /// What messages of a host can go by.
 struct Ways {
     ntbmsg_endpoint *endpoint;
     rte_mempool *pool; ///< what is sent comes from here
     const Channels &channels;
+    BareRings *bare = nullptr; ///< without the library
+    unsigned side = 0;
 };
 
 /// Writes all mbufs that the pool has, for long messages.

@@ -3,6 +3,7 @@
 
 #include "host/traffic.hpp"
 #include "kernel/kernels.hpp"
+#include "mbufs/bare_way.hpp"
 #include "pin.hpp"
 #include "realtime.hpp"
 #include "session/shared.hpp"
@@ -80,6 +81,8 @@ bool Worker::meet(uint32_t number)
     Seat &mine = m_shared.seats[m_options.host.side];
     const Seat &theirs = m_shared.seats[1 - m_options.host.side];
     m_shared.lines[m_options.host.side] = {};
+    if (m_shared.command.bare != 0)
+        BareRings::in(m_shared.data).prepare(m_options.host.side);
     if (starts()) {
         m_shared.head = {};
         m_shared.total = {};

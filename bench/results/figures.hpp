@@ -44,6 +44,8 @@ inline constexpr Figure figures[] = {
     {"qp.ovh.8", Source::beyond_limit, "rtt.8", "ns", 1, Reach::value_at_most, everywhere(80)},
     {"qp.ovh.64", Source::beyond_limit, "rtt.64", "ns", 1, Reach::value_at_most,
      by_class(40, 40, 60)},
+    {"bare.rtt.64", Source::value, "bare.rtt.64", "ns", 1, Reach::none, {}},
+    {"bare.rate.64", Source::value, "bare.rate.64", "Mmsg/s", 1e-6, Reach::none, {}},
     {"qp.rate.32", Source::value, "rate.32", "Mmsg/s", 1e-6, Reach::ratio_at_least,
      by_class(0.4, 0.45, 0.8)},
     {"qp.rate.64", Source::value, "rate.64", "Mmsg/s", 1e-6, Reach::ratio_at_least,

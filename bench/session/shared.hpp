@@ -69,6 +69,7 @@ struct Command {
     Shape shape;       ///< host_open, host_shape, host_rtt
     uint32_t used;     ///< host_rtt, host_rate: channels in turn; 0: the bare queue
     uint32_t in_place; ///< host_rate: built in receive buffers of the peer, on the bare queue
+    uint32_t bare;     ///< host_rtt, host_rate: without the library (mbufs/bare_way.hpp)
     uint64_t rounds;   ///< ping, host_rtt
     uint64_t run_ns;   ///< stream, host_rtt, host_rate: how long to send
     uint64_t bound_ns; ///< give up after that
