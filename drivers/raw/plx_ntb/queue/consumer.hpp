@@ -290,11 +290,13 @@ template <class Out>
 
 /// Prefetches the lines of a message that arrives alone: the application reads them only after the
 /// rest of this burst call.
-[[gnu::always_inline]] inline void ask_for(const rte_mbuf *m)
+[[gnu::noinline]] inline void ask_for(const rte_mbuf *m)
 {
     const auto *data = rte_pktmbuf_mtod(m, const std::byte *);
-    for (uint32_t at = 0; at < m->data_len && at < ask_for_bytes; at += wire::line_bytes)
-        __builtin_prefetch(data + at, 0, 3);
+    const std::byte *const end = data + std::min<uint32_t>(m->data_len, ask_for_bytes);
+    asm volatile(""); // else the compiler leaves the call out: to it a prefetch is no effect
+    for (; data < end; data += wire::line_bytes)
+        __builtin_prefetch(data, 0, 3);
 }
 
 [[gnu::noinline]] inline unsigned take_long_run(Rx &q, const Run &run, rte_mbuf **mbufs,
@@ -372,12 +374,41 @@ template <MemPolicy Mem, class Out>
     return received<Mem>(q, got, bytes);
 }
 
+/// Whether a message of that word, at the tail, has filled receive buffers, and says what it may.
+[[gnu::always_inline]] inline bool is_good_long(const Rx &q, uint64_t word)
+{
+    const uint32_t length = wire::word_length(word);
+    return wire::word_tag(word) == q.ring.tag(q.tail) &&
+           wire::word_kind(word) == static_cast<unsigned>(wire::Kind::long_message) && length > 0 &&
+           length <= q.s.max_message && q.per_buffer.ceil(length) <= q.buffers_available();
+}
+
+/// Takes the message at the tail, which is_good_long(): alone, without a run.
+template <MemPolicy Mem>
+[[gnu::noinline]] int take_long_alone(Rx &q, rte_mbuf **mbufs, MetaOut out, uint64_t word)
+{
+    const uint32_t length = wire::word_length(word);
+    mbufs[0] = take_chain(q, length);
+    ask_for(mbufs[0]);
+    out.set(word, q.ring.line(q.tail));
+    expect_answer<Mem>(q);
+    consume_lines(q, 1);
+    count(q.stats.long_messages, 1);
+    return received_some<Mem>(q, out, 1, 1, length);
+}
+
 /// Receives runs of messages until there are no more, or as many as asked for.
 /// @param got  of them are there already, of @p bytes
 template <MemPolicy Mem, class Out>
 [[gnu::noinline]] int receive_runs(Rx *q, rte_mbuf **mbufs, Out out, unsigned n, unsigned got,
                                    uint64_t bytes)
 {
+    if constexpr (!Out::is_flow)
+        if (n == 1) {
+            const uint64_t word = Mem::load(q->ring.line(q->tail));
+            if (is_good_long(*q, word))
+                return take_long_alone<Mem>(*q, mbufs, out, word);
+        }
     uint64_t long_messages = 0;
     PollResult result = PollResult::valid;
     while (got < n && result == PollResult::valid) {

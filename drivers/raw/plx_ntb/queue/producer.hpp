@@ -194,9 +194,10 @@ template <MemPolicy Mem>
     if (q.stores_alone == Stores::non_temporal || reserve_buffers<Mem>(q, 1) != Put::taken)
         return;
     const std::byte *next = next_buffer(q);
-    const uint64_t most = own_next_bytes < q.s.peer_buf_bytes ? own_next_bytes : q.s.peer_buf_bytes;
-    for (uint64_t at = 0; at < bytes && at < most; at += wire::line_bytes)
-        Mem::own(next + at);
+    const std::byte *const end =
+        next + std::min<uint64_t>({bytes, own_next_bytes, q.s.peer_buf_bytes});
+    for (; next < end; next += wire::line_bytes)
+        Mem::own(next);
 }
 
 /// The header line of a long message, whose data are stored already.

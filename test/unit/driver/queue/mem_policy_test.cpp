@@ -274,9 +274,10 @@ TEST(Hostile, ARingOfJunkIsRefusedOrTaken)
             scribble(pair.rx_half->ring.line(at), hostile_word(random, pair.rx_half->ring.tag(at)),
                      random);
             rte_mbuf *mbufs[8];
-            const int got = pair.rx(mbufs, nullptr, 8);
+            const unsigned most = random.random() % 2 == 0 ? 1 : 8; // one alone has ways of its own
+            const int got = pair.rx(mbufs, nullptr, most);
             ASSERT_TRUE(got >= 0 || got == -EPROTO);
-            ASSERT_LE(got, 8);
+            ASSERT_LE(got, static_cast<int>(most));
             for (int i = 0; i < got; i++) {
                 ASSERT_LE(mbufs[i]->pkt_len, small.max_message);
                 rte_mbuf_sanity_check(mbufs[i], 1);
