@@ -76,7 +76,7 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
 }
 
 /// Takes what is the channel's of a burst from the queue pair. One pass over it if all of it is
-/// short messages of this channel.
+/// messages of this channel, within its credit.
 [[gnu::always_inline]] inline Received take_own(Channel &c, rte_mbuf **mbufs, Meta *meta,
                                                 uint32_t *imm, unsigned n)
 {
@@ -84,24 +84,22 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     const uint32_t word = c.rx_word;
     const uint32_t inline_max = w.peer_inline_max.load(std::memory_order_relaxed);
     uint64_t bytes = 0;
-    uint32_t other = 0;
-    bool large = n > c.rx.left.messages;
+    uint32_t other = 0, buffers = 0;
     for (unsigned i = 0; i < n; ++i) {
         other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
         const uint32_t length = mbufs[i]->pkt_len;
-        large |= length > inline_max;
+        buffers += length > inline_max ? mbufs[i]->nb_segs : 0U;
         bytes += length;
         if (imm != nullptr)
             imm[i] = protocol::header_argument(meta[i].data);
     }
-    if (unlikely(other != 0 || large)) {
+    if (unlikely(other != 0 || !c.rx.use({n, buffers}))) {
         const unsigned own = sort_for(c, mbufs, meta, n);
         for (unsigned i = 0; i < own && imm != nullptr; ++i)
             imm[i] = protocol::header_argument(meta[i].data);
         return received_of(w, mbufs, own);
     }
-    c.rx.left.messages -= n;
-    return {n, 0, bytes};
+    return {n, buffers, bytes};
 }
 
 /// @return @p messages
@@ -192,6 +190,27 @@ __rte_noinline int send_run(Channel &c, rte_mbuf **mbufs, unsigned n)
 {
     const bool alike = imm == nullptr && n != 0 && is_short(c, mbufs[0]);
     return likely(alike) ? send_run(c, mbufs, n) : send_others(c, mbufs, imm, n, 0);
+}
+/// A message that is sent alone and uses receive buffers, in one step if credit allows. Its
+/// receiver waits for it.
+__rte_noinline int send_long(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
+{
+    const Worker &w = *c.worker;
+    const rte_mbuf *m = mbufs[0];
+    if (unlikely(m == nullptr || c.tx.now.messages == 0 || m->pkt_len > c.longest))
+        return send_others(c, mbufs, imm, 1, 0);
+    const uint32_t length = m->pkt_len; // freed by the driver
+    const uint32_t need = w.peer_buffers.of(length);
+    if (unlikely(need > c.tx.now.buffers))
+        return send_others(c, mbufs, imm, 1, 0);
+    const Meta meta = {protocol::header(c.tx_word, imm != nullptr ? *imm : 0), 0, 0};
+    const int taken = w.burst.tx(w.burst.tx_queue, mbufs, &meta, 1);
+    if (unlikely(taken < 1))
+        return stop_short(c, mbufs, {0, true, taken});
+    c.tx.sent({1, need});
+    c.tx_messages.add(1);
+    c.tx_bytes.add(length);
+    return 1;
 }
 [[gnu::always_inline]] inline int send_short(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
 {
@@ -298,9 +317,21 @@ struct Lone {
     uint32_t *imm;
 };
 
-__rte_noinline int receive_other(Channel &c, Lone &lone)
+__rte_noinline int receive_unlike(Channel &c, Lone &lone)
 {
     return traced_receive(c, 1, take_own(c, lone.mbufs, &lone.meta, lone.imm, 1));
+}
+
+/// One that is not short is taken in one step, too.
+__rte_noinline int receive_other(Channel &c, Lone &lone)
+{
+    const uint32_t other = (protocol::header_word(lone.meta.data) ^ c.rx_word) | lone.meta.flags;
+    const Received r = received_of(*c.worker, lone.mbufs, 1);
+    if (unlikely(other != 0 || !c.rx.use({1, r.buffers})))
+        return receive_unlike(c, lone);
+    if (lone.imm != nullptr)
+        *lone.imm = protocol::header_argument(lone.meta.data);
+    return traced_receive(c, 1, r);
 }
 
 /// @param got  what the driver returned for one message, over a connection that has changed
@@ -379,9 +410,10 @@ template <bool One>
     const Using use(watch_of_user(c), "channel", "ntbmsg_channel_send_burst");
     if (unlikely(c.proxy != nullptr))
         return traced_send(c, n, send_shared(c, mbufs, imm, n));
-    return traced_send(c, n,
-                       One && likely(is_short(c, mbufs[0])) ? send_short(c, mbufs, imm)
-                                                            : send_many(c, mbufs, imm, n));
+    if constexpr (!One)
+        return traced_send(c, n, send_many(c, mbufs, imm, n));
+    return traced_send(
+        c, 1, likely(is_short(c, mbufs[0])) ? send_short(c, mbufs, imm) : send_long(c, mbufs, imm));
 }
 __rte_noinline int send_burst_of_one(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm)
 {
