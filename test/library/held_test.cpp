@@ -313,6 +313,27 @@ TEST_P(Held, AChannelOfNoSetReceivesMeanwhile)
     end(other);
 }
 
+TEST_P(Held, APollWithoutRoomOrOfAnotherSetLeavesTheReportToTheNext)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_set());
+    Lane lane;
+    ASSERT_NO_FATAL_FAILURE(make(lane));
+    ntbmsg_poll_set *other = nullptr;
+    ASSERT_EQ(ntbmsg_poll_set_create(far_worker_, &other), 0);
+    for (ntbmsg_poll_set *set : {set_, other}) {
+        ASSERT_EQ(send(lane, 12), 12U);
+        ntbmsg_ready ready{};
+        EXPECT_EQ(ntbmsg_poll_set_poll(set, &ready, set == set_ ? 0 : 1), 0);
+        EXPECT_EQ(ready.channel, nullptr);
+        expect_readable({lane.far});
+        EXPECT_EQ(receive_all(lane), 12U);
+        expect_readable({});
+        settle();
+    }
+    EXPECT_EQ(ntbmsg_poll_set_destroy(other), 0);
+    end(lane);
+}
+
 TEST_P(Held, IsDroppedWhereItsChannelIsClosed)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_set());

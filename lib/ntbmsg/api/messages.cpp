@@ -128,28 +128,58 @@ __rte_noinline int owe_credit_for(Channel &c, int messages)
     return account(c, r);
 }
 
-/// Messages of a run that a poll set has received.
-int receive_held(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+/// Accounts short messages, of which none has a receive buffer: one that is owed is known to be.
+/// They have used their credit.
+[[gnu::always_inline]] inline int traced_short(Channel &c, uint16_t asked, int messages,
+                                               uint64_t bytes)
+{
+    const auto n = static_cast<unsigned>(messages);
+    ntbmsg_trace_channel_receive(&c, asked, messages);
+    c.rx_messages.add(n);
+    c.rx_bytes.add(bytes);
+    c.rx.owed.messages += n;
+    return unlikely(c.rx.owed.messages >= c.rx.due_at) ? owe_credit_for(c, messages) : messages;
+}
+/// The same, as they use it.
+[[gnu::always_inline]] inline int traced_run(Channel &c, uint16_t asked, int messages,
+                                             uint64_t bytes)
+{
+    c.rx.left.messages -= static_cast<unsigned>(messages);
+    return traced_short(c, asked, messages, bytes);
+}
+
+/// A part of a run that a poll set has received.
+__rte_noinline int receive_part(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
     Worker &w = *c.worker;
     HeldRun &h = w.held;
-    const unsigned got = std::min<unsigned>(n, h.end - h.next);
+    std::memcpy(mbufs, h.mbufs + h.next, n * sizeof(*mbufs));
+    if (imm != nullptr)
+        std::memcpy(imm, h.words + h.next, n * sizeof(*imm));
+    const Received r = received_of(w, mbufs, n);
+    h.next += n;
+    h.flow.bytes -= r.bytes;
+    c.parked.first = h.mbufs[h.next];
+    report(c, NTBMSG_READABLE);
+    return traced_receive(c, n, r);
+}
+
+/// Messages of a run that a poll set has received: usually all.
+[[gnu::always_inline]] inline int receive_held(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
+                                               uint16_t n)
+{
+    Worker &w = *c.worker;
+    HeldRun &h = w.held;
+    const unsigned got = h.end - h.next;
+    if (unlikely(n < got))
+        return receive_part(c, mbufs, imm, n);
+    h.of = nullptr;
+    c.parked.first = nullptr;
+    w.chores &= ~chore_held;
     std::memcpy(mbufs, h.mbufs + h.next, got * sizeof(*mbufs));
     if (imm != nullptr)
         std::memcpy(imm, h.words + h.next, got * sizeof(*imm));
-    h.next += got;
-    uint64_t bytes = h.flow.bytes;
-    if (likely(h.next == h.end)) {
-        h.of = nullptr;
-        c.parked.first = nullptr;
-        w.chores &= ~chore_held;
-    } else {
-        bytes = received_of(w, mbufs, got).bytes;
-        h.flow.bytes -= bytes;
-        c.parked.first = h.mbufs[h.next];
-        report(c, NTBMSG_READABLE);
-    }
-    return traced_receive(c, n, {got, 0, bytes});
+    return traced_short(c, n, static_cast<int>(got), h.flow.bytes);
 }
 
 /// Messages that another call took from the queue pair.
@@ -244,19 +274,6 @@ __rte_noinline int receive_mixed(Channel &c, rte_mbuf **mbufs, uint32_t *imm, ui
         return received_nothing(c, mbufs, imm, n);
     return traced_receive(
         c, n, got == 1 ? take_own(c, mbufs, meta, imm, 1) : take_own(c, mbufs, meta, imm, got));
-}
-
-/// Accounts short messages, of which none has a receive buffer: one that is owed is known to be.
-[[gnu::always_inline]] inline int traced_run(Channel &c, uint16_t asked, int messages,
-                                             uint64_t bytes)
-{
-    const auto n = static_cast<unsigned>(messages);
-    ntbmsg_trace_channel_receive(&c, asked, messages);
-    c.rx_messages.add(n);
-    c.rx_bytes.add(bytes);
-    c.rx.left.messages -= n;
-    c.rx.owed.messages += n;
-    return unlikely(c.rx.owed.messages >= c.rx.due_at) ? owe_credit_for(c, messages) : messages;
 }
 
 /// Where receive_some() has found none.

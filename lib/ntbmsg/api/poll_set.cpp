@@ -38,14 +38,22 @@ struct Poll {
     Found found;
 };
 
+/// Whether a poll looks for other messages behind what find_run() has found. @param got  what that
+/// returned
+bool looks_on(const Worker &w, int got)
+{
+    return got < 0 || (got > 0 && got < long_run && w.held.flow.other != 0);
+}
+
 /// Delivers what find_run() has found, and receives what is no run of one channel. @param got  what
 /// find_run() returned. @return whether there was anything
 [[gnu::noinline]] bool take_run(Worker &w, Poll &poll, int got)
 {
     if (got > 0)
-        hold_run(w, static_cast<unsigned>(got));
-    const bool others = got < 0 || (got > 0 && got < long_run && w.held.flow.other != 0);
-    if (!others) { // a run is of the connection that its channel belongs to, even if that is lost
+        deliver_run(w, static_cast<unsigned>(got));
+    if (!looks_on(
+            w,
+            got)) { // a run is of the connection that its channel belongs to, even if that is lost
         notice_loss(w);
         return got > 0;
     }
@@ -56,11 +64,29 @@ struct Poll {
 }
 
 /// What is left of a poll that found something.
-[[gnu::noinline]] int report_found(PollSet &set, Poll &poll, int got)
+[[gnu::noinline]] int report_all(PollSet &set, Poll &poll, int got)
 {
     take_run(*set.worker, poll, got);
     report_stalled(*set.worker);
     return poll_own(set, poll.ready, poll.n);
+}
+
+/// The same. The usual find, a run of a channel of the set that alone has an event, is reported
+/// without the list of those that have.
+[[gnu::noinline]] int report_found(PollSet &set, Poll &poll, int got)
+{
+    Worker &w = *set.worker;
+    const auto n = static_cast<unsigned>(got);
+    if (unlikely(got <= 0 || looks_on(w, got) || poll.n == 0 || connection_changed(w) ||
+                 !nothing_to_report(w, set)))
+        return report_all(set, poll, got);
+    Channel *c = can_hold(w, n);
+    if (unlikely(c == nullptr || c->set != &set))
+        return report_all(set, poll, got);
+    hold(w, *c, n);
+    poll.ready[0] = {
+        .channel = handle_of(*c), .user = c->user, .events = NTBMSG_READABLE, .reserved = 0};
+    return 1;
 }
 
 /// A poll of a set whose worker has chores. Apart, as it needs registers of its own.

@@ -178,13 +178,6 @@ void reset_late_accept(Worker &w, const rte_mbuf *m)
               static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
 }
 
-/// The channel that a header word of the peer names. @return NULL: none, or not known to the peer
-Channel *find_channel(const Worker &w, uint32_t word)
-{
-    Channel *c = w.slots.find(word);
-    return c != nullptr && c->begun && state_of(*c) != state_requested ? c : nullptr;
-}
-
 /// Whether a correct peer may have sent it before it knew of its channel's end.
 bool may_be_late(uint32_t op, uint32_t word)
 {
@@ -297,7 +290,7 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 }
 
 /// Delivers a run that cannot be held.
-__rte_noinline void deliver_run(Worker &w, unsigned n)
+__rte_noinline void sort_run(Worker &w, unsigned n)
 {
     HeldRun &h = w.held;
     Meta meta[burst_max];
@@ -389,18 +382,12 @@ void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
     }
 }
 
-void hold_run(Worker &w, unsigned n)
+void deliver_run(Worker &w, unsigned n)
 {
-    HeldRun &h = w.held;
-    Channel *c = w.hello_seen ? find_channel(w, h.flow.low) : nullptr;
-    if (unlikely(c == nullptr || !c->handle.load(std::memory_order_relaxed) ||
-                 c->parked.first != nullptr || !c->rx.use({n, 0})))
-        return deliver_run(w, n);
-    c->parked = {h.mbufs[0], nullptr};
-    h.of = &c->parked;
-    h.next = 0;
-    h.end = n;
-    w.chores |= chore_held;
+    Channel *c = can_hold(w, n);
+    if (unlikely(c == nullptr))
+        return sort_run(w, n);
+    hold(w, *c, n);
     report(*c, NTBMSG_READABLE);
 }
 

@@ -91,8 +91,34 @@ inline bool found_nothing(const Worker &w, int got)
 {
     return w.flow_calls->rx_next(w.burst.rx_queue, w.held.mbufs, &w.held.flow, burst_max);
 }
-/// Delivers what find_run() has found: it is held until its channel receives it, or the next poll.
-void hold_run(Worker &w, unsigned n);
+/// The channel that a header word of the peer names. @return NULL: none, or not known to the peer
+inline Channel *find_channel(const Worker &w, uint32_t word)
+{
+    Channel *c = w.slots.find(word);
+    return c != nullptr && c->begun && state_of(*c) != state_requested ? c : nullptr;
+}
+/// The channel of what find_run() has found, if that can be held for it. @return NULL: it cannot
+[[gnu::always_inline]] inline Channel *can_hold(const Worker &w, unsigned n)
+{
+    Channel *c = w.hello_seen ? find_channel(w, w.held.flow.low) : nullptr;
+    const bool can = c != nullptr && c->handle.load(std::memory_order_relaxed) &&
+                     c->parked.first == nullptr && n <= c->rx.left.messages;
+    return likely(can) ? c : nullptr;
+}
+/// Holds what find_run() has found until its channel, for which it can_hold(), receives it, or the
+/// next poll.
+[[gnu::always_inline]] inline void hold(Worker &w, Channel &c, unsigned n)
+{
+    HeldRun &h = w.held;
+    c.rx.left.messages -= n;
+    c.parked = {h.mbufs[0], nullptr};
+    h.of = &c.parked;
+    h.next = 0;
+    h.end = n;
+    w.chores |= chore_held;
+}
+/// Delivers what find_run() has found, held or not.
+void deliver_run(Worker &w, unsigned n);
 
 /// Receives for the channels of a worker. @return messages received
 [[gnu::always_inline]] inline unsigned receive(Worker &w)
