@@ -251,9 +251,10 @@ void Connection::show_otherwise(std::uint32_t bytes)
 void Connection::shown(std::size_t whole)
 {
     note_sent(ntbclient_placed(conn_, whole, 0), whole);
-    // The peer looks where the next one begins, but not yet behind that.
-    if (lane_.run >= 2 * line)
-        own(lane_.at + line);
+    // The peer looks where the next one begins, but not yet behind that. If it is as long as this
+    // one, its other lines and the word behind it are there.
+    for (std::size_t at = line; at <= whole && at + line <= lane_.run; at += line)
+        own(lane_.at + at);
 }
 
 // With the first line of a message that is collected. @retval false the peer is not what it should
