@@ -658,6 +658,26 @@ def manager_refusals(lab, carrier, library, _other_abi):
         done = start("ibv_devices")
         expect(done.returncode == 0 and done.stderr == "", done)
     hosts.stop()
+    # No connection is admitted, of who asks or of who listens: librdmacm has no word for it.
+    words = ("rping", "-c", "-C", 1, "-a", SERVER, "-p", port)
+    for names in ("cd", "ef"):
+        pair = [lab.daemon(name, True, f"carrier {carrier}", *["quota default connections 0"] * (name in "cf")) for name in names]
+        for name, daemon in zip(names, pair):
+            daemon.await_text("joined with the daemon of the peer host")
+            hosts.map(name).write_text(f"host 127.0.0.0/8 {lab.socket(name)}\n")
+            hosts.options[name] = ()
+        server = lab.start(hosts.under(names[0], "rping", "-s", "-a", SERVER, "-p", port), "server")
+        tries = []
+
+        def is_unreachable(name=names[1], tries=tries):  # before it listens it is a port without a listener
+            tries.append(hosts.run(name, *words))
+            return "RDMA_CM_EVENT_UNREACHABLE, error -122" in tries[-1].stderr
+        await_fact(is_unreachable, lambda server=server, tries=tries: f"{tries[-1]}\n{server.text()}")
+        expect(tries[-1].returncode != 0, tries[-1])
+        expect(tries[-1].stderr.count("ntbverbs: a daemon admits no more connections") == 1, tries[-1])
+        server.child.kill()
+        for daemon in pair:
+            stop(daemon)
 
 
 # Modules of Debian 12's pyverbs, without those of one maker's devices, of RoCE and of what no device here has: how many

@@ -333,6 +333,7 @@ void Network::receive(Link link)
 
 void Network::lose(Link link, int error)
 {
+    tell_refusal(error);
     close(link);
     audience_->lost(link, error);
 }

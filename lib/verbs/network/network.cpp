@@ -252,16 +252,6 @@ void Network::connect(Pending &pending)
     tell_refusal(error);
 }
 
-// The program learns no more than that the peer does not answer.
-void Network::tell_refusal(int error)
-{
-    if (error != -EDQUOT || refusal_is_told_)
-        return;
-    refusal_is_told_ = true;
-    fprintf(stderr, "ntbverbs: a daemon admits no more connections of this user or the peer's: "
-                    "'quota' in its configuration\n");
-}
-
 void Network::accept()
 {
     for (ntbclient_listener *listener : listeners_) {

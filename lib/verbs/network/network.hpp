@@ -82,7 +82,6 @@ private:
     void ask(Address peer);
     void make_room();
     void connect(Pending &pending);
-    void tell_refusal(int error);
     /// @retval false it is over
     bool advance(Pending &pending);
     bool advance_connecting(Pending &pending);
@@ -110,7 +109,6 @@ private:
     ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host
     Address own_ = 0;
     bool lost_ = false; // the daemon
-    bool refusal_is_told_ = false;
     int bell_ = -1;
     pthread_t thread_ = {};
     bool runs_ = false;

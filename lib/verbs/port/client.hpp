@@ -3,7 +3,10 @@
 #ifndef NTB_VERBS_PORT_CLIENT_HPP
 #define NTB_VERBS_PORT_CLIENT_HPP
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
 
 #include <time.h>
 
@@ -41,6 +44,16 @@ inline ntbclient_info info_of(ntbclient_conn *conn)
     info.size = sizeof(info);
     ntbclient_info_get(conn, &info);
     return info;
+}
+
+/// Of a connection that did not come about. Programs learn no more than that the peer does not
+/// answer, so a line says what they do not, once in a process.
+inline void tell_refusal(int error)
+{
+    static std::atomic<bool> is_told{false};
+    if (error == -EDQUOT && !is_told.exchange(true))
+        fprintf(stderr, "ntbverbs: a daemon admits no more connections of this user or the "
+                        "peer's: 'quota' in its configuration\n");
 }
 
 } // namespace ntb::verbs
