@@ -116,6 +116,27 @@ TEST_F(Ends, ALostPeerEndsWhatIsUnderWayInOrder)
     expect(b.cq, {{5, NTBV_RETRY_EXC_ERR}});
 }
 
+// Stopped, or without a CPU: it is not gone, however long its peer's tries would last.
+TEST_F(Ends, APeerThatDoesNotRunIsWaitedFor)
+{
+    connect(NTBV_RC);
+    run();
+    Memory from(a.pd, 8), to(b.pd, 8);
+    ASSERT_EQ(post_recv(qb, 1), 0);
+    constexpr ntbv_opcode opcodes[] = {NTBV_SEND, NTBV_WRITE, NTBV_READ};
+    for (std::uint64_t i = 0; i < 3; ++i)
+        ASSERT_EQ(Work(opcodes[i], i, i == 0 ? ntbv_sge{} : from.all()).to(to).post(qa), 0);
+    for (int hours = 0; hours < 3; ++hours) {
+        ntbv_wc wc;
+        for (int i = 0; i < 300; ++i)
+            ASSERT_EQ(ntbv_cq_poll(a.cq, 1, &wc), 0);
+        ntbv_engine_drive(a.engine);
+        clock.advance_us(3600000000);
+    }
+    expect(a.cq, {{0, NTBV_SUCCESS}, {1, NTBV_SUCCESS}, {2, NTBV_SUCCESS}});
+    EXPECT_EQ(one(b.recv_cq).status, NTBV_SUCCESS);
+}
+
 // A program that ends owes nothing to one that has what it waited for, as ibv_srq_pingpong has.
 TEST_F(Ends, ALostPeerIsAsLongInDoubtAsOneThatDoesNotAnswer)
 {

@@ -108,6 +108,7 @@ def daemon_killed(lab, carrier):
     pair[0].child.wait()
     client.end(0)
     expect(statuses_of(client) == [RETRY_EXC_ERR] + [WR_FLUSH_ERR] * 63, client.text())
+    expect(client.text().count("ntbverbs: the node daemon has lost that of the peer host") == 1, client.text())
     server.child.kill()
     joins = pair[1].text().count("joined with")
     again = lab.daemon("a", True, f"carrier {carrier}")

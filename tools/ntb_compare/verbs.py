@@ -56,9 +56,10 @@ class Hosts:
     def daemon(self, side):
         folder = self.processes.folder
         path = folder / f"daemon{side}.conf"
+        # A busy machine may keep a daemon's heartbeat for longer than the device's second.
         path.write_text(f"socket {self.socket(side)}\nring 64K\ncarrier direct\ndevice raw_plx_ntb0\n"
                         f"eal --no-huge -m 256 --no-pci -l {self.cpus[side]} --no-telemetry --no-shconf\n"
-                        f"eal --vdev=raw_plx_ntb0,cable={folder}/cable\n")
+                        f"eal --vdev=raw_plx_ntb0,cable={folder}/cable,lost_ms=60000\n")
         return self.processes.start([*self.first, self.build / "daemon/ntbd", "--config", path])
 
     def start(self, side, words):

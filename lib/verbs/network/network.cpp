@@ -195,6 +195,7 @@ void Network::run()
     while (!stop_) {
         if (!lost_ && ntbclient_process(client_) != 0)
             lost_ = true;
+        tell_parting();
         take_wishes();
         accept();
         for (auto at = pending_.begin(); at != pending_.end();)
@@ -209,6 +210,17 @@ void Network::run()
         if (done == 0 && !has_answers)
             wait();
     }
+}
+
+// What the program sees is that its peers are gone, as if they had ended. It may see that before
+// the daemon has said why.
+void Network::tell_parting()
+{
+    const bool is_joined = ntbclient_peer_host(client_) != 0;
+    if (std::exchange(was_joined_, is_joined) && !is_joined && has_met_far_)
+        fprintf(stderr, "ntbverbs: the node daemon %s are lost\n",
+                lost_ ? "is gone: all peers"
+                      : "has lost that of the peer host: the peers at that host");
 }
 
 void Network::take_wishes()
@@ -392,6 +404,7 @@ bool Network::adopt(Pending &pending)
     const Visit visit(engine_->lock());
     if (engine_->attach(*port, pending.peer) != 0)
         return false;
+    has_met_far_ = has_met_far_ || lid_of(pending.peer) != lid_of(own_);
     ports_.push_back(std::move(port));
     return true;
 }

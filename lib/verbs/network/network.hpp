@@ -77,6 +77,7 @@ private:
     int draw();
     bool is_taken_at_peer(const char *name);
     void run();
+    void tell_parting();
     void take_wishes();
     void accept();
     void ask(Address peer);
@@ -109,6 +110,7 @@ private:
     ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host
     Address own_ = 0;
     bool lost_ = false; // the daemon
+    bool was_joined_ = false, has_met_far_ = false;
     int bell_ = -1;
     pthread_t thread_ = {};
     bool runs_ = false;
