@@ -32,6 +32,9 @@ enum ntbv_limit {
     NTBV_MAX_WR = 16384,
     NTBV_MAX_CQE = 4194304,
     NTBV_MAX_QP = 16384,
+    NTBV_MAX_PD = 65536,
+    NTBV_MAX_CQ = 65536,
+    NTBV_MAX_SRQ = 65536,
     NTBV_MAX_MR = 65535,  /**< regions and windows together */
     NTBV_MAX_READS = 128, /**< reads and atomics under way of one queue pair */
     NTBV_UD_MTU = 4096,

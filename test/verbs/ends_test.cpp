@@ -225,6 +225,32 @@ TEST_F(Ends, WhatIsInUseStays)
     EXPECT_EQ(ntbv_engine_destroy(a.engine), -EBUSY);
 }
 
+// As many as are to be had, and one more once one of them is gone.
+template <typename T, typename Make>
+std::size_t fill_up(std::size_t most, Make make, int (*destroy)(T *))
+{
+    std::vector<T *> all;
+    int error = 0;
+    for (T *one; all.size() <= most && (error = make(&one)) == 0;)
+        all.push_back(one);
+    EXPECT_EQ(error, -ENOMEM);
+    EXPECT_EQ(destroy(all.back()), 0);
+    EXPECT_EQ(make(&all.back()), 0);
+    for (T *one : all)
+        EXPECT_EQ(destroy(one), 0);
+    return all.size();
+}
+
+TEST_F(Ends, ThereAreAsManyObjectsAsThereAreSaidToBe)
+{
+    const auto make_pd = [&](ntbv_pd **pd) { return ntbv_pd_create(a.engine, pd); };
+    EXPECT_EQ(fill_up<ntbv_pd>(NTBV_MAX_PD, make_pd, ntbv_pd_destroy) + 1, NTBV_MAX_PD);
+    const auto make_cq = [&](ntbv_cq **cq) { return ntbv_cq_create(a.engine, 1, nullptr, 0, cq); };
+    EXPECT_EQ(fill_up<ntbv_cq>(NTBV_MAX_CQ, make_cq, ntbv_cq_destroy) + 2, NTBV_MAX_CQ);
+    const auto make_srq = [&](ntbv_srq **srq) { return ntbv_srq_create(a.pd, 1, 1, 0, 0, srq); };
+    EXPECT_EQ(fill_up<ntbv_srq>(NTBV_MAX_SRQ, make_srq, ntbv_srq_destroy), NTBV_MAX_SRQ);
+}
+
 TEST_F(Ends, AnEngineIsJoinedToItself)
 {
     const auto own = ntb::verbs::Loopback::create(1 << 16);

@@ -632,6 +632,43 @@ static void queries_and_refusals(void)
     CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
 }
 
+static struct ibv_srq *make_srq(void)
+{
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = 1, .max_sge = 1}};
+    return ibv_create_srq(pd, &init);
+}
+
+static struct ibv_ah *make_ah(void)
+{
+    struct ibv_ah_attr attr = {.dlid = 1, .port_num = 1};
+    return ibv_create_ah(pd, &attr);
+}
+
+/* As many as the device says, and one more once one of them is gone. */
+#define FILL_UP(most, object, make, destroy)                                                       \
+    do {                                                                                           \
+        int n = 0, all = (most);                                                                   \
+        struct object **made = calloc((size_t)all + 1, sizeof(*made));                             \
+        CHECK(made);                                                                               \
+        while (n <= all && (made[n] = (make)) != NULL)                                             \
+            n++;                                                                                   \
+        CHECK(n == all && errno == ENOMEM);                                                        \
+        CHECK((destroy)(made[n - 1]) == 0 && (made[n - 1] = (make)) != NULL);                      \
+        while (n != 0)                                                                             \
+            CHECK((destroy)(made[--n]) == 0);                                                      \
+        free(made);                                                                                \
+    } while (0)
+
+static void limits(void)
+{
+    struct ibv_device_attr device;
+    CHECK(ibv_query_device(context, &device) == 0);
+    FILL_UP(device.max_pd - 1, ibv_pd, ibv_alloc_pd(context), ibv_dealloc_pd);
+    FILL_UP(device.max_cq, ibv_cq, ibv_create_cq(context, 1, NULL, NULL, 0), ibv_destroy_cq);
+    FILL_UP(device.max_srq, ibv_srq, make_srq(), ibv_destroy_srq);
+    FILL_UP(device.max_ah, ibv_ah, make_ah(), ibv_destroy_ah);
+}
+
 int main(void)
 {
     int n = 0;
@@ -664,6 +701,7 @@ int main(void)
     extended_datagrams();
     windows();
     queries_and_refusals();
+    limits();
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
     return 0;
 }

@@ -29,6 +29,13 @@ int made(T *object, T **to, Users &...users)
     return 0;
 }
 
+// Of objects that a device says it has so many of.
+// @param n  how many there are, this one included if there is room
+bool has_room(std::uint32_t &n, std::uint32_t most)
+{
+    return n < most && ++n != 0;
+}
+
 bool in_range(std::uint32_t value, std::uint32_t most)
 {
     return value >= 1 && value <= most;
@@ -234,6 +241,10 @@ int ntbv_pd_create(ntbv_engine *engine, ntbv_pd **pd)
     if (!made_pd)
         return -ENOMEM;
     const Visit visit(engine->lock());
+    if (!has_room(engine->n_pds, NTBV_MAX_PD)) {
+        delete made_pd;
+        return -ENOMEM;
+    }
     made_pd->id = engine->next_pd++;
     return made(made_pd, pd, engine->users);
 }
@@ -244,6 +255,7 @@ int ntbv_pd_destroy(ntbv_pd *pd)
         const Visit visit(pd->engine->lock());
         if (pd->users != 0)
             return -EBUSY;
+        --pd->engine->n_pds;
         --pd->engine->users;
     }
     delete pd;
@@ -369,6 +381,10 @@ int ntbv_cq_create(ntbv_engine *engine, uint32_t entries, ntbv_channel *channel,
         return -ENOMEM;
     }
     const Visit visit(engine->lock());
+    if (!has_room(engine->n_cqs, NTBV_MAX_CQ)) {
+        delete made_cq;
+        return -ENOMEM;
+    }
     if (channel)
         ++channel->users;
     return made(made_cq, cq, engine->users);
@@ -391,6 +407,7 @@ int ntbv_cq_destroy(ntbv_cq *cq)
         cq->owing.unlink();
         if (cq->channel)
             --cq->channel->users;
+        --cq->engine->n_cqs;
         --cq->engine->users;
     }
     delete cq;
@@ -438,6 +455,10 @@ int ntbv_srq_create(ntbv_pd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t lim
         return -ENOMEM;
     }
     const Visit visit(pd->engine->lock());
+    if (!has_room(pd->engine->n_srqs, NTBV_MAX_SRQ)) {
+        delete made_srq;
+        return -ENOMEM;
+    }
     return made(made_srq, srq, pd->users);
 }
 
@@ -447,6 +468,7 @@ int ntbv_srq_destroy(ntbv_srq *srq)
         const Visit visit(srq->engine->lock());
         if (srq->users != 0)
             return -EBUSY;
+        --srq->engine->n_srqs;
         --srq->pd->users;
     }
     delete srq;

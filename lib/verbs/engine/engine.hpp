@@ -81,6 +81,7 @@ public:
     Keys &keys() { return keys_; }
     Pipe &events() { return events_; }
     std::uint32_t users = 0; // objects
+    std::uint32_t n_pds = 0, n_cqs = 0, n_srqs = 0;
     std::uint32_t next_pd = 1;
 
     /// @retval -EEXIST there is a link to that address @retval -ENOSPC too many

@@ -20,6 +20,8 @@ namespace ntb::verbs::shim
 namespace
 {
 
+constexpr std::uint32_t max_addresses = 65536;
+
 // ---- what the device says of itself
 
 int query_device(ibv_context *context, const ibv_query_device_ex_input *, ibv_device_attr_ex *attr,
@@ -39,10 +41,12 @@ int query_device(ibv_context *context, const ibv_query_device_ex_input *, ibv_de
     device.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
                               IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
     device.max_sge = device.max_sge_rd = device.max_srq_sge = NTBV_MAX_SGE;
-    device.max_cq = 65536;
+    device.max_cq = NTBV_MAX_CQ;
     device.max_cqe = NTBV_MAX_CQE;
     device.max_mr = device.max_mw = NTBV_MAX_MR;
-    device.max_pd = device.max_ah = device.max_srq = 65536;
+    device.max_pd = NTBV_MAX_PD;
+    device.max_ah = max_addresses;
+    device.max_srq = NTBV_MAX_SRQ;
     device.max_qp_rd_atom = device.max_qp_init_rd_atom = NTBV_MAX_READS;
     device.max_res_rd_atom = NTBV_MAX_READS * (NTBV_MAX_QP - 2);
     // They are atomic to the CPU as well, but UCX takes those of IBV_ATOMIC_HCA alone.
@@ -183,19 +187,25 @@ int dealloc_mw(ibv_mw *mw)
     return 0;
 }
 
-ibv_ah *create_ah(ibv_pd *, ibv_ah_attr *attr)
+ibv_ah *create_ah(ibv_pd *pd, ibv_ah_attr *attr)
 {
     auto *address = make<Address>();
     if (!address)
         return nullptr;
     if (attr->port_num != 1 || attr->dlid == 0)
         return fail(address, -EINVAL);
+    std::uint32_t &addresses = context_of(pd->context)->addresses;
+    if (__atomic_fetch_add(&addresses, 1, __ATOMIC_RELAXED) >= max_addresses) {
+        __atomic_fetch_sub(&addresses, 1, __ATOMIC_RELAXED);
+        return fail(address, -ENOMEM);
+    }
     address->lid = attr->dlid;
     return &address->ah;
 }
 
 int destroy_ah(ibv_ah *ah)
 {
+    __atomic_fetch_sub(&context_of(ah->context)->addresses, 1, __ATOMIC_RELAXED);
     free(ah);
     return 0;
 }

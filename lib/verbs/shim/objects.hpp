@@ -19,6 +19,7 @@ struct Context {
     ntbv_node *node;
     ntbv_engine *engine;
     std::uint16_t lid;
+    std::uint32_t addresses; ///< address handles
 };
 struct Domain {
     ibv_pd pd;
