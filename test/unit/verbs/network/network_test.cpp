@@ -117,13 +117,13 @@ public:
     }
 
     ntbv_node *node = nullptr;
+    ntbv_cq *cq = nullptr;
     ntbv_qp *qp = nullptr;
 
 private:
     std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(bytes); }
 
     ntbv_pd *pd = nullptr;
-    ntbv_cq *cq = nullptr;
     std::uint32_t key = 0;
     std::uint8_t bytes[100] = {};
 };
@@ -197,6 +197,25 @@ TEST_F(Networks, NoClockEndsWhatWaitsForAnAnswer)
             there.send(here);
         there.expect(i % 4 < 2 ? 2 : 1);
         here.expect(i % 4 < 2 ? 2 : 1);
+    }
+}
+
+// Who polls now and then has no poll for long that looks whether a peer is still there.
+TEST_F(Networks, TheThreadFindsThatAPeerIsGoneWhoeverPolls)
+{
+    Node node(one);
+    for (const int polls : {0, 1, 10, 1000}) {
+        {
+            Node peer(other);
+            peer.send(node);
+            peer.expect(1);
+            EXPECT_TRUE(await([&] { return one.now().figures.open == 1; }));
+        }
+        for (int i = 0; i < polls; i++) {
+            ntbv_wc wc;
+            ntbv_cq_poll(node.cq, 1, &wc);
+        }
+        EXPECT_TRUE(await([&] { return one.now().figures.open == 0; })) << polls;
     }
 }
 
