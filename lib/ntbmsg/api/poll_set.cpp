@@ -51,9 +51,8 @@ bool looks_on(const Worker &w, int got)
 {
     if (got > 0)
         deliver_run(w, static_cast<unsigned>(got));
-    if (!looks_on(
-            w,
-            got)) { // a run is of the connection that its channel belongs to, even if that is lost
+    if (!looks_on(w, got)) {
+        // A run is of the connection that its channel belongs to, even if that is lost.
         notice_loss(w);
         return got > 0;
     }
