@@ -247,6 +247,10 @@ int Engine::drive(Link &link)
         return 0;
     Port &port = *link.port;
     const bool has_greeted = link.state != Link::State::Silent || greet(link);
+    if (!has_greeted && !port.reaches()) {
+        lose(link); // who was not greeted has sent nothing that would be received first
+        return 1;
+    }
     int done = 0;
     Port::Incoming message;
     while (has_greeted && done < messages_of_a_drive && port.receive(message)) {

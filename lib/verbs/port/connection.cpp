@@ -103,6 +103,11 @@ std::uint32_t Connection::suitable(std::uint32_t bytes)
     return static_cast<std::uint32_t>(lane_.run & ~(line - 1)) - std::uint32_t{sizeof(Prefix)};
 }
 
+bool Connection::reaches()
+{
+    return !ended_ && ntbclient_send(conn_, nullptr, 0, 0) >= 0;
+}
+
 bool Connection::make_room(std::uint32_t bytes)
 {
     const std::size_t wanted = footprint(bytes);

@@ -35,6 +35,7 @@ public:
     bool receive(Incoming &message) override;
     void release() override;
     bool alive() override { return !ended_; }
+    bool reaches() override;
     void close() override;
     bool is_closed() const { return closed_; }
     bool arm(bool for_room) override;

@@ -102,6 +102,8 @@ public:
     const Watch &watch() const { return watch_; }
     /// false: the peer is gone, for good.
     virtual bool alive() = 0;
+    /// false: nothing that is sent arrives any more, though what has come may still be received.
+    virtual bool reaches() { return alive(); }
     /// Ends it: both ends find the other one gone.
     virtual void close() = 0;
     /// Asks to be rung by the next message or the end, and with `for_room` when a message of any
