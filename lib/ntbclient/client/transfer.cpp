@@ -217,7 +217,11 @@ size_t ntbclient_writable(struct ntbclient_conn *conn)
 {
     if (conn == nullptr || !conn_is_open(conn) || send_end(conn) != 0)
         return 0;
-    return conn->end->sender.room(conn->ring_bytes);
+    Sender &sender = conn->end->sender;
+    const size_t room = sender.room(conn->ring_bytes);
+    if (room == 0 && sender.is_broken())
+        conn_fail(conn, -ECONNRESET); // who waits for room may send nothing that would find it
+    return room;
 }
 
 const uint64_t *ntbclient_monitor(struct ntbclient_conn *conn, uint64_t *value)

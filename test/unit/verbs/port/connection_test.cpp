@@ -711,6 +711,17 @@ protected:
     }
 };
 
+// Who only waits for room sends nothing that would find it.
+TEST_F(CountsOfAPeer, OfWhatItHasTakenMayNotBeMoreThanWasSent)
+{
+    ASSERT_TRUE(put(*ports[1], 8, 1));
+    ntbc::store(conns[0]->page->direction[conns[1]->index].consumed, std::uint64_t{1} << 40);
+    for (int i = 0; i < 600 && put(*ports[1], 8, 1); i++) {
+    }
+    EXPECT_FALSE(ports[1]->reaches());
+    expect_end();
+}
+
 TEST_F(CountsOfAPeer, MayNotGoBack)
 {
     store(2 * 64); // of which three were received
