@@ -217,10 +217,12 @@ void Network::run()
 void Network::tell_parting()
 {
     const bool is_joined = ntbclient_peer_host(client_) != 0;
-    if (std::exchange(was_joined_, is_joined) && !is_joined && has_met_far_)
-        fprintf(stderr, "ntbverbs: the node daemon %s are lost\n",
-                lost_ ? "is gone: all peers"
-                      : "has lost that of the peer host: the peers at that host");
+    const bool has_parted = std::exchange(was_joined_, is_joined) && !is_joined;
+    if (lost_ && std::exchange(has_met_, false)) // nobody is met any more
+        fprintf(stderr, "ntbverbs: the node daemon is gone: all peers are lost\n");
+    else if (!lost_ && has_parted && has_met_far_)
+        fprintf(stderr, "ntbverbs: the node daemon has lost that of the peer host: the peers at "
+                        "that host are lost\n");
 }
 
 void Network::take_wishes()
@@ -404,6 +406,7 @@ bool Network::adopt(Pending &pending)
     const Visit visit(engine_->lock());
     if (engine_->attach(*port, pending.peer) != 0)
         return false;
+    has_met_ = true;
     has_met_far_ = has_met_far_ || lid_of(pending.peer) != lid_of(own_);
     ports_.push_back(std::move(port));
     return true;

@@ -110,7 +110,7 @@ private:
     ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host
     Address own_ = 0;
     bool lost_ = false; // the daemon
-    bool was_joined_ = false, has_met_far_ = false;
+    bool was_joined_ = false, has_met_ = false, has_met_far_ = false;
     int bell_ = -1;
     pthread_t thread_ = {};
     bool runs_ = false;

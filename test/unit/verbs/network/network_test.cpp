@@ -10,9 +10,11 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -217,6 +219,50 @@ TEST_F(Networks, TheThreadFindsThatAPeerIsGoneWhoeverPolls)
         }
         EXPECT_TRUE(await([&] { return one.now().figures.open == 0; })) << polls;
     }
+}
+
+/// What is written to standard error meanwhile.
+class Said
+{
+public:
+    Said() : kept_(dup(STDERR_FILENO))
+    {
+        EXPECT_EQ(pipe2(ends_, O_NONBLOCK | O_CLOEXEC), 0);
+        EXPECT_EQ(dup2(ends_[1], STDERR_FILENO), STDERR_FILENO);
+    }
+    ~Said()
+    {
+        dup2(kept_, STDERR_FILENO);
+        for (const int fd : {kept_, ends_[0], ends_[1]})
+            close(fd);
+    }
+    Said(const Said &) = delete;
+    Said &operator=(const Said &) = delete;
+
+    bool has(const char *text)
+    {
+        char bytes[256];
+        for (ssize_t got; (got = read(ends_[0], bytes, sizeof(bytes))) > 0;)
+            all_.append(bytes, static_cast<std::size_t>(got));
+        return all_.find(text) != std::string::npos;
+    }
+
+private:
+    int kept_, ends_[2] = {-1, -1};
+    std::string all_;
+};
+
+// Also to whom no peer of the other host was lost.
+TEST_F(Networks, ThatTheDaemonIsGoneIsTold)
+{
+    Node node(one), peer(one);
+    peer.send(node);
+    peer.expect(1);
+    node.expect(1);
+    Said said;
+    one.stop();
+    EXPECT_TRUE(await([&] { return said.has("the node daemon is gone: all peers are lost"); }));
+    EXPECT_FALSE(said.has("that of the peer host"));
 }
 
 TEST_F(Networks, AHostHasOneLid)
