@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HOT. The least that carries mbufs from one core to another, as a Way (mbuf_link.hpp): slots in
+// HOT. A plain way to carry mbufs from one core to another, as a Way (mbuf_link.hpp): slots in
 // turn, a number that says that one has been written, and nothing else. It is no queue: it trusts
-// its peer, knows one length, and counts nothing. What a queue takes beside it is the queue's own.
+// its peer, knows one length, and counts nothing. Nor is it a bound: it has next to no hints.
 #ifndef BENCH_MBUFS_BARE_WAY_HPP
 #define BENCH_MBUFS_BARE_WAY_HPP
 

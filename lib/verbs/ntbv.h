@@ -312,6 +312,7 @@ int ntbv_node_be_direct(struct ntbv_node *node, enum ntbv_direct how);
 /** Peers still receive what was sent. @retval -EBUSY if objects of its engine exist */
 int ntbv_node_close(struct ntbv_node *node);
 
+/** @retval -ENOMEM no memory, or there are NTBV_MAX_PD */
 int ntbv_pd_create(struct ntbv_engine *engine, struct ntbv_pd **pd);
 /** @retval -EBUSY if regions, queue pairs or shared receive queues belong to it */
 int ntbv_pd_destroy(struct ntbv_pd *pd);
@@ -360,7 +361,12 @@ int ntbv_channel_destroy(struct ntbv_channel *channel);
 /** Readable when there is an event: 8 bytes, the queue's cookie. */
 int ntbv_channel_descriptor(struct ntbv_channel *channel);
 
-/** @param channel  or NULL @param cookie  of its events @retval -EINVAL entries not 1 to 4 Mi */
+/**
+ * @param channel  or NULL
+ * @param cookie  of its events
+ * @retval -EINVAL entries not 1 to 4 Mi
+ * @retval -ENOMEM no memory, or there are NTBV_MAX_CQ
+ */
 int ntbv_cq_create(struct ntbv_engine *engine, uint32_t entries, struct ntbv_channel *channel,
                    uint64_t cookie, struct ntbv_cq **cq);
 /**
@@ -376,6 +382,7 @@ int ntbv_cq_poll(struct ntbv_cq *cq, int n, struct ntbv_wc *wc);
 /** One event for the next completion that arrives from now on. @retval -EINVAL no channel */
 int ntbv_cq_arm(struct ntbv_cq *cq, int solicited_only);
 
+/** @retval -ENOMEM no memory, or there are NTBV_MAX_SRQ */
 int ntbv_srq_create(struct ntbv_pd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t limit,
                     uint64_t cookie, struct ntbv_srq **srq);
 /** @retval -EBUSY if queue pairs use it */
