@@ -218,7 +218,7 @@ void Network::tell_parting()
 {
     const bool is_joined = ntbclient_peer_host(client_) != 0;
     const bool has_parted = std::exchange(was_joined_, is_joined) && !is_joined;
-    if (lost_ && std::exchange(has_met_, false)) // nobody is met any more
+    if (lost_ && std::exchange(has_met_, false)) // no peer is met any more
         fprintf(stderr, "ntbverbs: the node daemon is gone: all peers are lost\n");
     else if (!lost_ && has_parted && has_met_far_)
         fprintf(stderr, "ntbverbs: the node daemon has lost that of the peer host: the peers at "
