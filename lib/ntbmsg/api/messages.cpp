@@ -55,7 +55,7 @@ __rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResu
 }
 
 /// Sorts a burst that is not entirely for @p c. @return messages for it, at the front of @p mbufs
-__rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsigned n)
+unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     Worker &w = *c.worker;
     unsigned own = 0;
@@ -75,30 +75,34 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     return own;
 }
 
+/// What is the channel's of such a burst.
+__rte_noinline Received take_sorted(Channel &c, rte_mbuf **mbufs, Meta *meta, uint32_t *imm,
+                                    unsigned n)
+{
+    const unsigned own = sort_for(c, mbufs, meta, n);
+    for (unsigned i = 0; i < own && imm != nullptr; ++i)
+        imm[i] = protocol::header_argument(meta[i].data);
+    return received_of(*c.worker, mbufs, own);
+}
+
 /// Takes what is the channel's of a burst from the queue pair. One pass over it if all of it is
 /// messages of this channel, within its credit.
 [[gnu::always_inline]] inline Received take_own(Channel &c, rte_mbuf **mbufs, Meta *meta,
                                                 uint32_t *imm, unsigned n)
 {
-    Worker &w = *c.worker;
     const uint32_t word = c.rx_word;
-    const uint32_t inline_max = w.peer_inline_max.load(std::memory_order_relaxed);
+    const uint32_t inline_max = c.worker->peer_inline_max.load(std::memory_order_relaxed);
     uint64_t bytes = 0;
     uint32_t other = 0, buffers = 0;
     for (unsigned i = 0; i < n; ++i) {
         other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
-        const uint32_t length = mbufs[i]->pkt_len;
-        buffers += length > inline_max ? mbufs[i]->nb_segs : 0U;
-        bytes += length;
+        buffers += buffers_counted(inline_max, mbufs[i]);
+        bytes += mbufs[i]->pkt_len;
         if (imm != nullptr)
             imm[i] = protocol::header_argument(meta[i].data);
     }
-    if (unlikely(other != 0 || !c.rx.use({n, buffers}))) {
-        const unsigned own = sort_for(c, mbufs, meta, n);
-        for (unsigned i = 0; i < own && imm != nullptr; ++i)
-            imm[i] = protocol::header_argument(meta[i].data);
-        return received_of(w, mbufs, own);
-    }
+    if (unlikely(other != 0 || !c.rx.use({n, buffers})))
+        return take_sorted(c, mbufs, meta, imm, n);
     return {n, buffers, bytes};
 }
 
@@ -221,28 +225,9 @@ __rte_noinline int send_run(Channel &c, rte_mbuf **mbufs, unsigned n)
     const bool alike = imm == nullptr && n != 0 && is_short(c, mbufs[0]);
     return likely(alike) ? send_run(c, mbufs, n) : send_others(c, mbufs, imm, n, 0);
 }
-/// A message that is sent alone and uses receive buffers, in one step if credit allows. Its
-/// receiver waits for it.
-__rte_noinline int send_long(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
-{
-    const Worker &w = *c.worker;
-    const rte_mbuf *m = mbufs[0];
-    if (unlikely(m == nullptr || c.tx.now.messages == 0 || m->pkt_len > c.longest))
-        return send_others(c, mbufs, imm, 1, 0);
-    const uint32_t length = m->pkt_len; // freed by the driver
-    const uint32_t need = w.peer_buffers.of(length);
-    if (unlikely(need > c.tx.now.buffers))
-        return send_others(c, mbufs, imm, 1, 0);
-    const Meta meta = {protocol::header(c.tx_word, imm != nullptr ? *imm : 0), 0, 0};
-    const int taken = w.burst.tx(w.burst.tx_queue, mbufs, &meta, 1);
-    if (unlikely(taken < 1))
-        return stop_short(c, mbufs, {0, true, taken});
-    c.tx.sent({1, need});
-    c.tx_messages.add(1);
-    c.tx_bytes.add(length);
-    return 1;
-}
-[[gnu::always_inline]] inline int send_short(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
+/// Sends one for which there is credit. @param buffers  of the peer that it uses
+[[gnu::always_inline]] inline int send_one(Channel &c, rte_mbuf **mbufs, const uint32_t *imm,
+                                           uint32_t buffers)
 {
     const Worker &w = *c.worker;
     const uint32_t length = mbufs[0]->pkt_len; // freed by the driver
@@ -250,10 +235,22 @@ __rte_noinline int send_long(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
     const int taken = w.burst.tx(w.burst.tx_queue, mbufs, &meta, 1);
     if (unlikely(taken < 1))
         return stop_short(c, mbufs, {0, true, taken});
-    c.tx.sent_one();
+    c.tx.sent({1, buffers});
     c.tx_messages.add(1);
     c.tx_bytes.add(length);
     return 1;
+}
+/// A message that is sent alone and uses receive buffers, in one step if credit allows. Its
+/// receiver waits for it.
+__rte_noinline int send_long(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
+{
+    const rte_mbuf *m = mbufs[0];
+    if (unlikely(m == nullptr || c.tx.now.messages == 0 || m->pkt_len > c.longest))
+        return send_others(c, mbufs, imm, 1, 0);
+    const uint32_t need = c.worker->peer_buffers.of(m->pkt_len);
+    if (unlikely(need > c.tx.now.buffers))
+        return send_others(c, mbufs, imm, 1, 0);
+    return send_one(c, mbufs, imm, need);
 }
 int received_nothing(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t asked)
 {
@@ -334,21 +331,9 @@ struct Lone {
     uint32_t *imm;
 };
 
-__rte_noinline int receive_unlike(Channel &c, Lone &lone)
-{
-    return traced_receive(c, 1, take_own(c, lone.mbufs, &lone.meta, lone.imm, 1));
-}
-
-/// One that is not short is taken in one step, too.
 __rte_noinline int receive_other(Channel &c, Lone &lone)
 {
-    const uint32_t other = (protocol::header_word(lone.meta.data) ^ c.rx_word) | lone.meta.flags;
-    const Received r = received_of(*c.worker, lone.mbufs, 1);
-    if (unlikely(other != 0 || !c.rx.use({1, r.buffers})))
-        return receive_unlike(c, lone);
-    if (lone.imm != nullptr)
-        *lone.imm = protocol::header_argument(lone.meta.data);
-    return traced_receive(c, 1, r);
+    return traced_receive(c, 1, take_own(c, lone.mbufs, &lone.meta, lone.imm, 1));
 }
 
 /// @param got  what the driver returned for one message, over a connection that has changed
@@ -429,8 +414,9 @@ template <bool One>
         return traced_send(c, n, send_shared(c, mbufs, imm, n));
     if constexpr (!One)
         return traced_send(c, n, send_many(c, mbufs, imm, n));
-    return traced_send(
-        c, 1, likely(is_short(c, mbufs[0])) ? send_short(c, mbufs, imm) : send_long(c, mbufs, imm));
+    return traced_send(c, 1,
+                       likely(is_short(c, mbufs[0])) ? send_one(c, mbufs, imm, 0)
+                                                     : send_long(c, mbufs, imm));
 }
 __rte_noinline int send_burst_of_one(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm)
 {

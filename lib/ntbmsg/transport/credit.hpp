@@ -95,12 +95,6 @@ struct SendCredit {
         now -= used;
         out += used;
     }
-    /// A message without receive buffers.
-    void sent_one()
-    {
-        --now.messages;
-        ++out.messages;
-    }
     /// For @p rooms receive buffers that the application fills, and as many messages.
     void set_aside(uint32_t rooms) { now -= {rooms, rooms}; }
     /// @param open  messages may be sent

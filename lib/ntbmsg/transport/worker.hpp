@@ -143,10 +143,13 @@ namespace ntbmsg
 
 /// Receive buffers that a message counts for: by its length, as at the peer. A short one may lie in
 /// a receive buffer all the same, where the peer's driver found that faster.
+[[gnu::always_inline]] inline uint32_t buffers_counted(uint32_t inline_max, const rte_mbuf *m)
+{
+    return unlikely(m->pkt_len > inline_max) ? m->nb_segs : 0;
+}
 [[gnu::always_inline]] inline uint32_t buffers_counted(const Worker &w, const rte_mbuf *m)
 {
-    return unlikely(m->pkt_len > w.peer_inline_max.load(std::memory_order_relaxed)) ? m->nb_segs
-                                                                                    : 0;
+    return buffers_counted(w.peer_inline_max.load(std::memory_order_relaxed), m);
 }
 
 /// Other threads than the worker's must check the channel's state after this.
