@@ -247,10 +247,6 @@ int Engine::drive(Link &link)
         return 0;
     Port &port = *link.port;
     const bool has_greeted = link.state != Link::State::Silent || greet(link);
-    if (!has_greeted && !port.reaches()) {
-        lose(link); // who was not greeted has sent nothing that would be received first
-        return 1;
-    }
     int done = 0;
     Port::Incoming message;
     while (has_greeted && done < messages_of_a_drive && port.receive(message)) {
@@ -264,7 +260,8 @@ int Engine::drive(Link &link)
         if (is_poll_ && done == 1 && !message.more)
             break; // a lone one: to look for others costs more than the next poll
     }
-    if (done == 0 && !port.alive()) {
+    // Who was not greeted has sent nothing that would be received first.
+    if (done == 0 && !(has_greeted ? port.alive() : port.reaches())) {
         lose(link);
         return 1;
     }
