@@ -29,11 +29,16 @@ int made(T *object, T **to, Users &...users)
     return 0;
 }
 
-// Of objects that a device says it has so many of.
-// @param n  how many there are, this one included if there is room
-bool has_room(std::uint32_t &n, std::uint32_t most)
+// Of objects that a device says it has so many of: destroyed if there are as many.
+// @param n  how many there are
+template <typename T>
+int made_of(std::uint32_t &n, std::uint32_t most, T *object, T **to, std::uint32_t &users)
 {
-    return n < most && ++n != 0;
+    if (n == most) {
+        delete object;
+        return -ENOMEM;
+    }
+    return made(object, to, n, users);
 }
 
 bool in_range(std::uint32_t value, std::uint32_t most)
@@ -241,12 +246,8 @@ int ntbv_pd_create(ntbv_engine *engine, ntbv_pd **pd)
     if (!made_pd)
         return -ENOMEM;
     const Visit visit(engine->lock());
-    if (!has_room(engine->n_pds, NTBV_MAX_PD)) {
-        delete made_pd;
-        return -ENOMEM;
-    }
     made_pd->id = engine->next_pd++;
-    return made(made_pd, pd, engine->users);
+    return made_of(engine->n_pds, NTBV_MAX_PD, made_pd, pd, engine->users);
 }
 
 int ntbv_pd_destroy(ntbv_pd *pd)
@@ -381,13 +382,10 @@ int ntbv_cq_create(ntbv_engine *engine, uint32_t entries, ntbv_channel *channel,
         return -ENOMEM;
     }
     const Visit visit(engine->lock());
-    if (!has_room(engine->n_cqs, NTBV_MAX_CQ)) {
-        delete made_cq;
-        return -ENOMEM;
-    }
-    if (channel)
+    const int error = made_of(engine->n_cqs, NTBV_MAX_CQ, made_cq, cq, engine->users);
+    if (error == 0 && channel)
         ++channel->users;
-    return made(made_cq, cq, engine->users);
+    return error;
 }
 
 int ntbv_cq_resize(ntbv_cq *cq, uint32_t entries)
@@ -455,11 +453,7 @@ int ntbv_srq_create(ntbv_pd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t lim
         return -ENOMEM;
     }
     const Visit visit(pd->engine->lock());
-    if (!has_room(pd->engine->n_srqs, NTBV_MAX_SRQ)) {
-        delete made_srq;
-        return -ENOMEM;
-    }
-    return made(made_srq, srq, pd->users);
+    return made_of(pd->engine->n_srqs, NTBV_MAX_SRQ, made_srq, srq, pd->users);
 }
 
 int ntbv_srq_destroy(ntbv_srq *srq)
