@@ -377,10 +377,9 @@ template <MemPolicy Mem, class Out>
 /// Whether a message of that word, at the tail, has filled receive buffers, and says what it may.
 [[gnu::always_inline]] inline bool is_good_long(const Rx &q, uint64_t word)
 {
-    const uint32_t length = wire::word_length(word);
     return wire::word_tag(word) == q.ring.tag(q.tail) &&
-           wire::word_kind(word) == static_cast<unsigned>(wire::Kind::long_message) && length > 0 &&
-           length <= q.s.max_message && q.per_buffer.ceil(length) <= q.buffers_available();
+           wire::word_kind(word) == static_cast<unsigned>(wire::Kind::long_message) &&
+           buffers_of_long(q, wire::word_length(word), q.buffers_available()) != 0;
 }
 
 /// Takes the message at the tail, which is_good_long(): alone, without a run.

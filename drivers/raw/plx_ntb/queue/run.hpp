@@ -230,6 +230,15 @@ template <MemPolicy Mem>
     return PollResult::valid;
 }
 
+/// Receive buffers of a long message whose header says @p length. @return 0: it may not be so long,
+/// or there are not so many
+[[gnu::always_inline]] inline uint32_t buffers_of_long(const Rx &q, uint32_t length,
+                                                       uint32_t available)
+{
+    const uint32_t need = q.per_buffer.ceil(length);
+    return length <= q.s.max_message && need <= available ? need : 0;
+}
+
 /// Finds long messages at the tail, or why there is nothing to take. valid without a message: a pad
 /// line was skipped, search again. (A lap has few of them, so that ends.)
 template <MemPolicy Mem>
@@ -250,8 +259,8 @@ template <MemPolicy Mem>
                 return check_inline<Mem>(q, length);
             return kind == wire::Kind::pad ? skip_pad(q, word) : PollResult::bad;
         }
-        const uint32_t need = q.per_buffer.ceil(length);
-        if (length == 0 || length > q.s.max_message || need > buffers) [[unlikely]]
+        const uint32_t need = buffers_of_long(q, length, buffers);
+        if (need == 0) [[unlikely]]
             return PollResult::bad;
         buffers -= need;
         run.words[found] = word;
