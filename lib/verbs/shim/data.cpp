@@ -22,7 +22,10 @@ static_assert(sizeof(ibv_send_wr) >= sizeof(ntbv_send_wr) && // one is read as t
               offsetof(ibv_send_wr, opcode) == offsetof(ntbv_send_wr, opcode) &&
               offsetof(ibv_send_wr, send_flags) == offsetof(ntbv_send_wr, flags) &&
               offsetof(ibv_send_wr, imm_data) == offsetof(ntbv_send_wr, imm) &&
-              offsetof(ibv_send_wr, invalidate_rkey) == offsetof(ntbv_send_wr, imm));
+              offsetof(ibv_send_wr, invalidate_rkey) == offsetof(ntbv_send_wr, imm) &&
+              offsetof(ibv_send_wr, wr.rdma.remote_addr) ==
+                  offsetof(ntbv_send_wr, remote_address) &&
+              offsetof(ibv_send_wr, wr.rdma.rkey) == offsetof(ntbv_send_wr, remote_key));
 static_assert(sizeof(ibv_recv_wr) == sizeof(ntbv_recv_wr) &&
               offsetof(ibv_recv_wr, wr_id) == offsetof(ntbv_recv_wr, id) &&
               offsetof(ibv_recv_wr, next) == offsetof(ntbv_recv_wr, next) &&
@@ -60,10 +63,11 @@ static_assert(int{IBV_ACCESS_MW_BIND} == NTBV_MW_BIND &&
 // Requests that are converted at a time.
 constexpr int burst = 16;
 
-bool is_send(ibv_wr_opcode opcode)
+// Of a peer that is known: a SEND, a write or a read, of which the engine uses no more than what
+// lies where it reads it.
+bool has_same_layout(ibv_wr_opcode opcode)
 {
-    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
-           opcode == IBV_WR_SEND_WITH_INV;
+    return opcode <= IBV_WR_RDMA_READ || opcode == IBV_WR_SEND_WITH_INV;
 }
 
 // Each field is stored once: to clear all of them first takes as long as all else here.
@@ -150,11 +154,10 @@ int post_converted(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
     return 0;
 }
 
-// What a SEND says to a peer that is known lies where the engine reads it. Most programs that wait
-// for each request post one alone.
+// Most programs that wait for each request post one alone.
 int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
 {
-    if (!wr || wr->next || qp->qp_type == IBV_QPT_UD || !is_send(wr->opcode))
+    if (!wr || wr->next || qp->qp_type == IBV_QPT_UD || !has_same_layout(wr->opcode))
         return post_converted(qp, wr, bad);
     return -ntbv_qp_post_send(
         own<OwnQp>(qp)->own, reinterpret_cast<const ntbv_send_wr *>(wr),
