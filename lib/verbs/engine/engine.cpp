@@ -418,6 +418,14 @@ void Engine::rouse()
     service_->wake();
 }
 
+// Of a call that nothing is known of. Who settles once need not look again until something is to be
+// done: a program whose requests go directly posts many, and polls seldom.
+[[gnu::noinline]] void Engine::rouse_if_needed()
+{
+    if (!settle() && is_unattended())
+        rouse();
+}
+
 // ---- serving
 
 bool Engine::greet(Link &link)

@@ -186,8 +186,8 @@ public:
     void hand_over()
     {
         publish();
-        if (rest_ == Rest::Asleep && is_unattended())
-            rouse();
+        if (rest_ == Rest::Asleep && !is_calm_)
+            rouse_if_needed();
     }
     std::uint64_t now() const { return clock_(context_); }
     void say(std::uint64_t cookie, ntbv_event event);
@@ -322,6 +322,7 @@ private:
     bool arm();
     void disarm();
     void rouse();
+    void rouse_if_needed();
     void handle(Link &link, const Header &header, const std::byte *payload);
     void lose(Link &link);
     void take_word(Link &link);

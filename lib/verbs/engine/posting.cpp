@@ -101,6 +101,7 @@ inline int Engine::enqueue(Pair &pair, const ntbv_send_wr &wr)
 int Engine::post_others(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
 {
     int error = 0;
+    bool is_queued = false;
     for (; wr; wr = wr->next) {
         if (pair.direct.data() && !is_send(wr->opcode) && post_directly(pair, *wr))
             continue;
@@ -109,8 +110,12 @@ int Engine::post_others(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr *
             *bad = wr;
             break;
         }
+        is_queued = true;
     }
-    start_posted(pair);
+    if (is_queued)
+        start_posted(pair);
+    else if (answerer_)
+        end_turn_now();
     return error;
 }
 
