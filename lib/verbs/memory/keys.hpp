@@ -35,8 +35,11 @@ struct Binding {
     std::uint32_t access;
 };
 
-/// What a key says: doc/verbs.md, section 1.
-struct Region {
+/// Slots of keys, at most.
+constexpr std::uint32_t max_slots = 65536;
+
+/// What a key says: doc/verbs.md, section 1. Each message looks at one or two: a line each.
+struct alignas(64) Region {
     std::byte *memory;
     std::uint64_t length;
     std::uint64_t iova;
@@ -45,20 +48,21 @@ struct Region {
     std::uint32_t pd;
     std::uint32_t access;
     std::uint32_t window;  // its serial; 0: this is no window
-    std::uint32_t windows; // that are bound to this region
+    std::uint16_t windows; // that are bound to this region: fewer than slots
     std::uint16_t of;      // of a window that is bound: slot of its region
     std::uint16_t last_tag;
     std::uint8_t type; // of a window: ntbv_mw_type
     Shared *shared;    // its pages are a segment's; or NULL
 };
+static_assert(sizeof(Region) == 64);
 
 /// The keys of one engine. Keys are drawn from the kernel's generator. The slot is above and the
 /// tag below, as the lowest 8 bits of a window of type 2 are its program's.
 class Keys
 {
 public:
-    /// @param slots  a power of two up to 65536; the first is never used
-    bool create(std::uint32_t slots = 65536);
+    /// @param slots  a power of two up to max_slots; the first is never used
+    bool create(std::uint32_t slots = max_slots);
     /// @return a key, or 0: no slot is free, or the kernel has no random numbers
     std::uint32_t add(std::uint32_t pd, void *memory, std::uint64_t length, std::uint64_t iova,
                       std::uint32_t access);
