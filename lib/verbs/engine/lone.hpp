@@ -196,11 +196,13 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
         pair.send.reaches_peer = true;
         retire_first(pair);
     }
-    copy(to, message.data + sizeof(Header), lone.bytes);
     receive.queue.drop();
     receive.attempt = lone.attempt;
     push_received(pair, posted->id, NTBV_WC_RECV, lone.bytes, lone.flags, lone.value);
     ++receive.expected;
+    // As late as it can be: the last line of the data was asked for with the first, and has come by
+    // then. Only the acknowledgement says that they are there.
+    copy(to, message.data + sizeof(Header), lone.bytes);
     acknowledge_alone(pair);
     if (pair.overrun) [[unlikely]]
         to_error(pair);
