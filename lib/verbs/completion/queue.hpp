@@ -29,14 +29,14 @@ public:
         ntbv_wc *to;
         if (lent_ != lent_end_) {
             to = lent_++;
-        } else if (overrun_ || head_ - tail_ == entries_) {
+        } else if (overrun_ || head_ - tail_ == entries_) [[unlikely]] {
             overrun_ = true;
             return false;
         } else {
             to = &ring_[head_++ & mask_];
         }
         put(completion, *to);
-        if (armed_ != Armed::No)
+        if (armed_ != Armed::No) [[unlikely]]
             report(solicited || completion.status != NTBV_SUCCESS);
         return true;
     }

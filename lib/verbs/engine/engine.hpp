@@ -224,7 +224,9 @@ public:
     // ---- posting.cpp
     int post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
     {
-        return wr && !wr->next && post_lone(pair, *wr) ? 0 : post_others(pair, wr, bad);
+        if (wr && !wr->next && post_lone(pair, *wr)) [[likely]]
+            return 0;
+        return post_others(pair, wr, bad);
     }
     int post_send_all(Pair &pair, const ntbv_send_wr *wr);
 
@@ -389,9 +391,9 @@ private:
     void push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited)
     {
         const bool was_overrun = cq.queue.overrun();
-        if (!cq.queue.push(completion, solicited))
+        if (!cq.queue.push(completion, solicited)) [[unlikely]]
             overrun(pair, cq, !was_overrun);
-        if (cq.queue.owes_event()) {
+        if (cq.queue.owes_event()) [[unlikely]] {
             stir();
             owing_.append(cq.owing);
         }

@@ -55,23 +55,24 @@ inline bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
     static_assert(NTBV_SEND_IMM == NTBV_SEND + 1);
     constexpr unsigned usual = NTBV_SIGNALED | NTBV_SOLICITED | NTBV_INLINE;
     if (wr.opcode - NTBV_SEND > 1u || (wr.flags & ~usual) != 0 || wr.n_sge != 1 || !is_alone(pair))
+        [[unlikely]]
         return false;
     auto &send = pair.send;
     Link &link = *pair.link;
     const ntbv_sge &piece = *wr.sge;
     const std::uint32_t bytes = piece.length;
-    if (bytes - 1 >= std::min(most_of_a_lone_send, link.payload))
+    if (bytes - 1 >= std::min(most_of_a_lone_send, link.payload)) [[unlikely]]
         return false;
     const std::byte *data = nullptr;
     if ((wr.flags & NTBV_INLINE) == 0)
         data = keys_.find(piece.key, pair.pd->id, piece.address, bytes, 0);
     else if (bytes <= send.queue.max_inline())
         data = reinterpret_cast<const std::byte *>(piece.address);
-    if (!data)
+    if (!data) [[unlikely]]
         return false;
     const auto whole = static_cast<std::uint32_t>(sizeof(Header)) + bytes;
     std::byte *const message = link.port->place(whole);
-    if (!message)
+    if (!message) [[unlikely]]
         return false;
     auto flags = static_cast<std::uint8_t>(
         flag::last | ((wr.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
@@ -101,12 +102,12 @@ inline bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
     send.detours = 0;
     ++send.next_seq;
     send.head = send.next = send.high = send.head + 1;
-    if (pair.type == NTBV_UC) {
+    if (pair.type == NTBV_UC) [[unlikely]] {
         retire(pair);
         if (pair.overrun)
             to_error(pair);
     }
-    if (answerer_)
+    if (answerer_) [[unlikely]]
         end_turn_now(); // that was no answer
     return true;
 }
@@ -134,7 +135,7 @@ inline void Engine::acknowledge_alone(Pair &pair)
 {
     pair.receive.owes_ack = true;
     answerer_ = &pair;
-    if (!may_hold(pair))
+    if (!may_hold(pair)) [[unlikely]]
         return has_work(pair);
     pair.link->port->leave(pair.receive.ack_word | (pair.receive.expected - 1));
     pair.link->worded = &pair;
@@ -163,7 +164,7 @@ inline void Engine::push_received(Pair &pair, std::uint64_t id, ntbv_wc_opcode o
 // @retval NULL it is not of one piece with room for them, or has no right to it
 inline std::byte *Engine::place_of(const Pair &pair, const Receive *posted, std::uint32_t bytes)
 {
-    if (!posted || posted->n_sge != 1 || bytes > posted->bytes)
+    if (!posted || posted->n_sge != 1 || bytes > posted->bytes) [[unlikely]]
         return nullptr;
     const ntbv_sge &piece = posted->sge[0];
     return keys_.find(piece.key, pair.pd->id, piece.address, bytes, NTBV_LOCAL_WRITE);
@@ -176,10 +177,10 @@ inline std::byte *Engine::place_of(const Pair &pair, const Receive *posted, std:
 inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const Pair *&of)
 {
     LoneSend lone;
-    if (!read_lone(message.data, message.bytes, lone))
+    if (!read_lone(message.data, message.bytes, lone)) [[unlikely]]
         return false;
     Pair *const found = find(lone.to);
-    if (!found || found->link != &link)
+    if (!found || found->link != &link) [[unlikely]]
         return false;
     Pair &pair = *found;
     auto &receive = pair.receive;
@@ -187,10 +188,10 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
     const bool brings_ack = (lone.flags & flag::ack) != 0;
     if (pair.type != NTBV_RC || pair.attr.state != NTBV_RTS || pair.attr.dest_qpn != lone.from ||
         lone.seq != receive.expected || !receive.is_settled() ||
-        (brings_ack && (pair.send.misses_peer || !ends_all(pair, lone.ack))))
+        (brings_ack && (pair.send.misses_peer || !ends_all(pair, lone.ack)))) [[unlikely]]
         return false;
     std::byte *const to = place_of(pair, posted, lone.bytes);
-    if (!to)
+    if (!to) [[unlikely]]
         return false;
     if (brings_ack) {
         pair.send.reaches_peer = true;
@@ -214,11 +215,11 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
 inline Engine::Polled Engine::take_one(Link &link, const Port::Incoming &message)
 {
     const Pair *of = nullptr;
-    if (!take_lone(link, message, of))
+    if (!take_lone(link, message, of)) [[unlikely]]
         return {take_for_poll(link, Port::Incoming(message)), nullptr};
     if (message.held) [[unlikely]]
         link.port->release();
-    if (!message.more && is_calm_) // nothing was sent, and nothing is left behind
+    if (!message.more && is_calm_) [[likely]] // nothing was sent, and nothing is left behind
         return {1, of};
     return {1 + go_on(link, message.more), nullptr};
 }

@@ -117,9 +117,10 @@ private:
                             std::uint64_t address, std::uint64_t length, std::uint32_t rights)
     {
         if (key == 0 || region.key != key || region.pd != pd || (region.access & rights) != rights)
+            [[unlikely]]
             return nullptr;
         const std::uint64_t offset = address - region.iova;
-        if (offset > region.length || length > region.length - offset)
+        if (offset > region.length || length > region.length - offset) [[unlikely]]
             return nullptr;
         return region.memory + offset;
     }

@@ -65,6 +65,7 @@ struct Lane {
     std::byte *room(std::size_t wanted)
     {
         if (kept != 0 || wanted > lane::together || wanted + sizeof(lane::Prefix) > run)
+            [[unlikely]]
             return nullptr;
         fill_up(wanted);
         return at + sizeof(lane::Prefix);

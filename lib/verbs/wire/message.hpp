@@ -126,13 +126,13 @@ inline bool read_lone(const std::byte *message, std::uint32_t bytes, LoneSend &l
         auto *const from = reinterpret_cast<const std::uint64_t *>(message + at);
         return std::atomic_ref(*const_cast<std::uint64_t *>(from)).load(std::memory_order_relaxed);
     };
-    if (bytes <= sizeof(Header))
+    if (bytes <= sizeof(Header)) [[unlikely]]
         return false;
     const std::uint64_t kind_to = word(0), from_seq = word(8), total_value = word(24);
     lone.bytes = bytes - static_cast<std::uint32_t>(sizeof(Header));
     // `offset` is 0.
     if ((kind_to & shape) != whole_send || word(16) != lone.bytes ||
-        static_cast<std::uint32_t>(total_value) != lone.bytes)
+        static_cast<std::uint32_t>(total_value) != lone.bytes) [[unlikely]]
         return false;
     lone.flags = static_cast<std::uint8_t>(kind_to >> 8);
     lone.attempt = static_cast<std::uint16_t>(kind_to >> 16);
