@@ -134,6 +134,35 @@ TEST_F(DatagramPair, WhatCannotBeReceivedIsLost)
         EXPECT_EQ(wc.status, NTBV_SUCCESS);
 }
 
+// A list that is longer than a turn, whose next one goes to nobody where the turn ends.
+TEST_F(DatagramPair, ALongListGoesOnBehindWhoIsNotThere)
+{
+    constexpr std::size_t n = 48, turn = 16;
+    constexpr std::uint16_t was_there = 3, never_was = 9;
+    const std::unique_ptr<ntb::verbs::Loopback> way = ntb::verbs::Loopback::create(1 << 16);
+    ASSERT_EQ(a.attach(way->end(0), was_there), 0);
+    way->kill();
+    run();
+    for (const std::uint16_t nobody : {never_was, was_there}) {
+        std::vector<Work> works;
+        for (std::uint64_t i = 0; i < n; ++i) {
+            works.push_back(to_b(i, ma.piece(0, 8)));
+            if (i % turn == 0 && i != 0)
+                works.back().wr.remote_lid = nobody;
+            else
+                ASSERT_EQ(post_recv(qb, i, mb.piece(0, 48)), 0);
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+            works[i].wr.sge = &works[i].sge;
+            works[i].wr.next = i + 1 < n ? &works[i + 1].wr : nullptr;
+        }
+        const ntbv_send_wr *bad = nullptr;
+        ASSERT_EQ(ntbv_qp_post_send(qa, &works[0].wr, &bad), 0);
+        EXPECT_EQ(take(a.cq).size(), n);
+        EXPECT_EQ(take(b.recv_cq).size(), n - 2);
+    }
+}
+
 TEST_F(DatagramPair, ABadLocalKeyStopsTheSendQueueAlone)
 {
     ntbv_sge bad = ma.piece(0, 8);

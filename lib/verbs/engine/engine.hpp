@@ -459,6 +459,7 @@ private:
     int enqueue(Pair &pair, const ntbv_send_wr &wr);
     int make_binding(ntbv_bind *bind, Binding &binding);
     void start_posted(Pair &pair);
+    bool has_way(Pair &pair);
 
     // ---- requester.cpp
     Turn send_requests(Pair &pair, std::uint32_t &budget);
@@ -651,8 +652,8 @@ private:
     std::uint64_t fresh_ = 0; // links with messages that are not published
     static_assert(NTBV_MAX_LINKS <= 64);
     // The words of the ports, while nothing is to be done: no link greets or has work, none waits
-    // for a time or a channel. Whatever changes that calls stir(). Were it forgotten somewhere, the
-    // poll that goes the whole way would find it.
+    // for a time or a channel. Whatever changes that calls stir(): a poll that goes the whole way
+    // would find what was forgotten, but a program that sleeps does not poll.
     struct Watched {
         const Port::Watch *watch; // the port's own, which goes on as messages are received
         Link *link;

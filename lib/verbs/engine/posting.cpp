@@ -41,6 +41,13 @@ Engine::Turn Engine::serve(Pair &pair)
     return turn;
 }
 
+// Whether a drive serves who sends its next request.
+bool Engine::has_way(Pair &pair)
+{
+    const Link *link = pair.link ? pair.link : link_to(pair.send.queue[pair.send.next].peer());
+    return link && has_port(*link);
+}
+
 // ---- posting
 
 // What is wrong by itself. What depends on regions and states is found when it is its turn.
@@ -145,7 +152,10 @@ void Engine::start_posted(Pair &pair)
         if (pair.link && !pair.link->work.empty() && !send.queue[send.next].is_local()) {
             has_work(pair);
         } else {
-            const Turn turn = serve(pair);
+            Turn turn = serve(pair);
+            // There is no one to go on with those whose peer has no way.
+            while (turn == Turn::More && !has_way(pair))
+                turn = serve(pair);
             if (turn != Turn::Done && !pair.work.linked()) {
                 if (pair.link)
                     has_work(pair);
