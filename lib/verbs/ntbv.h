@@ -160,7 +160,8 @@ struct ntbv_bind {
 
 /**
  * A request. Copied by the post, with its list of pieces. It begins as one of the public interface
- * does: nothing behind imm is read of a SEND of a connected queue pair.
+ * does: of a connected queue pair nothing behind imm is read of a SEND, and nothing behind
+ * remote_key is used of a write or a read.
  */
 struct ntbv_send_wr {
     uint64_t id;

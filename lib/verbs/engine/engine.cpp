@@ -418,8 +418,8 @@ void Engine::rouse()
     service_->wake();
 }
 
-// Of a call that nothing is known of. Who settles once need not look again until something is to be
-// done: a program whose requests go directly posts many, and polls seldom.
+// At the end of a call, of an engine that is not known to be calm. Once it is, no call looks again
+// until something is to be done: a program whose requests go directly posts many, and polls seldom.
 [[gnu::noinline]] void Engine::rouse_if_needed()
 {
     if (!settle() && is_unattended())

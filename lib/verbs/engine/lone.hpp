@@ -202,7 +202,8 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
     push_received(pair, posted->id, NTBV_WC_RECV, lone.bytes, lone.flags, lone.value);
     ++receive.expected;
     // As late as it can be: the last line of the data was asked for with the first, and has come by
-    // then. Only the acknowledgement says that they are there.
+    // then. Who looks for the completion has to wait for the lock; the acknowledgement is behind
+    // it.
     copy(to, message.data + sizeof(Header), lone.bytes);
     acknowledge_alone(pair);
     if (pair.overrun) [[unlikely]]

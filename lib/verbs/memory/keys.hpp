@@ -54,7 +54,7 @@ struct alignas(64) Region {
     std::uint8_t type; // of a window: ntbv_mw_type
     Shared *shared;    // its pages are a segment's; or NULL
 };
-static_assert(sizeof(Region) == 64);
+static_assert(sizeof(Region) == 64 && max_slots - 1 <= UINT16_MAX);
 
 /// The keys of one engine. Keys are drawn from the kernel's generator. The slot is above and the
 /// tag below, as the lowest 8 bits of a window of type 2 are its program's.

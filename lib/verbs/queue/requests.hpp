@@ -131,9 +131,10 @@ private:
             request.key = 0;
         } else {
             request.address = wr.remote_address;
+            request.key = wr.remote_key;
+            // Of a write or a read to a peer that is known these may be anything.
             request.compare_add = wr.compare_add;
             request.swap = wr.swap;
-            request.key = wr.remote_key;
             request.qpn = wr.remote_qpn;
             request.qkey = wr.remote_qkey;
             request.lid = wr.remote_lid;

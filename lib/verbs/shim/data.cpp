@@ -32,6 +32,9 @@ static_assert(sizeof(ibv_recv_wr) == sizeof(ntbv_recv_wr) &&
               offsetof(ibv_recv_wr, sg_list) == offsetof(ntbv_recv_wr, sge) &&
               offsetof(ibv_recv_wr, num_sge) == offsetof(ntbv_recv_wr, n_sge));
 static_assert(int{IBV_WR_ATOMIC_FETCH_AND_ADD} == NTBV_FETCH_ADD &&
+              int{IBV_WR_RDMA_WRITE} == NTBV_WRITE &&
+              int{IBV_WR_RDMA_WRITE_WITH_IMM} == NTBV_WRITE_IMM &&
+              int{IBV_WR_RDMA_READ} == NTBV_READ && int{IBV_WR_SEND} == NTBV_SEND &&
               int{IBV_WR_SEND_WITH_IMM} == NTBV_SEND_IMM && int{IBV_SEND_INLINE} == NTBV_INLINE &&
               int{IBV_SEND_FENCE} == NTBV_FENCE && int{IBV_WR_LOCAL_INV} == NTBV_LOCAL_INV &&
               int{IBV_WR_BIND_MW} == NTBV_BIND_MW && int{IBV_WR_SEND_WITH_INV} == NTBV_SEND_INV);
@@ -63,8 +66,8 @@ static_assert(int{IBV_ACCESS_MW_BIND} == NTBV_MW_BIND &&
 // Requests that are converted at a time.
 constexpr int burst = 16;
 
-// Of a peer that is known: a SEND, a write or a read, of which the engine uses no more than what
-// lies where it reads it.
+// To a peer that is known: a SEND, a write or a read. All that the engine uses of them is at the
+// same offset.
 bool has_same_layout(ibv_wr_opcode opcode)
 {
     return opcode <= IBV_WR_RDMA_READ || opcode == IBV_WR_SEND_WITH_INV;
