@@ -149,7 +149,7 @@ struct ntbmsg_channel_options {
     uint32_t credit_messages;    /**< Messages that the peer may send before they are received, 4 to
                                       65535: a fixed grant, which other channels do not borrow. 0: a
                                       grant that changes: 64, less when many channels are open (2 are
-                                      reserved for each that may still be opened), up to 1024 while
+                                      reserved for each that may still be opened), up to 4096 while
                                       the peer uses all of it; other channels borrow what this one
                                       does not use. Either is less at first where the worker has
                                       fewer left (ntbmsg_endpoint_options::rx_mbufs) */

@@ -102,8 +102,8 @@ TEST_F(Lending, AChannelAloneGetsWhatFillsThePipe)
     ASSERT_NO_FATAL_FAILURE(join_some(1));
     EXPECT_EQ(credit(0), 64U);
     ASSERT_TRUE(move_all(0, 1, plenty));
-    EXPECT_EQ(credit(0), 1024U);
-    EXPECT_EQ(info(pairs_[0].far).granted_messages, 1024U);
+    EXPECT_EQ(credit(0), 4096U);
+    EXPECT_EQ(info(pairs_[0].far).granted_messages, 4096U);
     EXPECT_EQ(info(pairs_[0].far).credit_messages, 64U) << "of the direction that was silent";
     EXPECT_EQ(stats(near_).bad_peer + stats(far_).bad_peer, 0U);
     ASSERT_NO_FATAL_FAILURE(expect_all_back(8192));
@@ -124,7 +124,7 @@ TEST_F(Lending, AReaderThatStopsGrantsNoMore)
     EXPECT_EQ(credit(0), 64U);
     pairs_[0].sent = sent;
     ASSERT_TRUE(move_all(0, 1, plenty));
-    EXPECT_EQ(credit(0), 1024U) << "it reads again";
+    EXPECT_EQ(credit(0), 4096U) << "it reads again";
 }
 
 TEST_F(Lending, WhatTheApplicationAskedForStays)

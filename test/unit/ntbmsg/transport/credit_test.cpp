@@ -69,7 +69,7 @@ TEST(ReceiveCredit, MoreThanThePeerHasIsNotGivenBack)
     EXPECT_FALSE(rx.use({1, 0}));
 }
 
-TEST(ReceiveCredit, IsDueByHalfOfWhatIsGrantedNow)
+TEST(ReceiveCredit, IsDueByPartOfWhatIsGrantedNow)
 {
     ReceiveCredit rx{};
     rx.grant({4, 0});
@@ -79,6 +79,12 @@ TEST(ReceiveCredit, IsDueByHalfOfWhatIsGrantedNow)
     EXPECT_EQ(rx.due_at, 32U);
     ASSERT_TRUE(rx.shrink({63, 0}));
     EXPECT_EQ(rx.due_at, 1U) << "or its sender would wait for ever";
+    rx.grow({511, 0});
+    EXPECT_EQ(rx.due_at, 256U) << "half of little";
+    rx.grow({512, 0});
+    EXPECT_EQ(rx.due_at, 256U) << "a smaller part of more";
+    rx.grow({2048, 0});
+    EXPECT_EQ(rx.due_at, 384U) << "an eighth of much";
     rx.grow({10000, 0});
     EXPECT_EQ(rx.due_at, ReceiveCredit::most_due);
 }
