@@ -471,8 +471,16 @@ template <MemPolicy Mem, uint32_t Lines, class Out>
     const uint64_t bytes = uint64_t{length} * got;
     if (got < found) [[unlikely]]
         count(q->stats.nombuf, 1);
-    else if (got < n && wire::word_tag(Mem::load(q->ring.line(q->tail))) == q->ring.tag(q->tail))
-        return receive_runs<Mem>(q, mbufs, out, n, got, bytes);
+    else if (got < n) {
+        const std::byte *const next = q->ring.line(q->tail);
+        const uint64_t behind = Mem::load(next);
+        if (wire::word_tag(behind) == q->ring.tag(q->tail)) {
+            if (wanted.takes_next(next) ||
+                wire::word_kind(behind) == static_cast<unsigned>(wire::Kind::pad))
+                return receive_runs<Mem>(q, mbufs, out, n, got, bytes);
+            out.stop(); // a message of another flow, which is looked at when it is asked for
+        }
+    }
     return received_some<Mem>(*q, out, got, 0, bytes);
 }
 
