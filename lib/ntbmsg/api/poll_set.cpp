@@ -70,22 +70,28 @@ bool looks_on(const Worker &w, int got)
     return poll_own(set, poll.ready, poll.n);
 }
 
-/// The same. The usual find, a run of a channel of the set that alone has an event, is reported
-/// without the list of those that have.
-[[gnu::noinline]] int report_found(PollSet &set, Poll &poll, int got)
+/// The usual find, a run of a channel of the set that alone has an event, is reported without the
+/// list of those that have. @param got  what find_run() returned. @return false: it is another find
+[[gnu::always_inline]] inline bool report_run(PollSet &set, Poll &poll, int got)
 {
     Worker &w = *set.worker;
     const auto n = static_cast<unsigned>(got);
     if (unlikely(got <= 0 || looks_on(w, got) || poll.n == 0 || connection_changed(w) ||
                  !nothing_to_report(w, set)))
-        return report_all(set, poll, got);
+        return false;
     Channel *c = can_hold(w, n);
     if (unlikely(c == nullptr || c->set != &set))
-        return report_all(set, poll, got);
+        return false;
     hold(w, *c, n);
     poll.ready[0] = {
         .channel = handle_of(*c), .user = c->user, .events = NTBMSG_READABLE, .reserved = 0};
-    return 1;
+    return true;
+}
+
+/// What is left of a poll that found something.
+[[gnu::noinline]] int report_found(PollSet &set, Poll &poll, int got)
+{
+    return likely(report_run(set, poll, got)) ? 1 : report_all(set, poll, got);
 }
 
 /// A poll of a set whose worker has chores. Apart, as it needs registers of its own.
@@ -95,7 +101,16 @@ bool looks_on(const Worker &w, int got)
     if ((w.chores & chore_held) != 0)
         link_held(w);
     Poll poll;
-    receive_after_chores(w, [&] { return take_run(w, poll, find_run(w)) ? 1 : 0; });
+    poll.ready = ready;
+    poll.n = n;
+    bool reported = false;
+    receive_after_chores(w, [&] {
+        const int got = find_run(w);
+        reported = report_run(set, poll, got);
+        return reported || take_run(w, poll, got) ? 1 : 0;
+    });
+    if (reported)
+        return 1;
     report_stalled(w);
     return poll_own(set, ready, n);
 }
