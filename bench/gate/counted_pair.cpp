@@ -53,34 +53,47 @@ Pair::Pair()
     far_worker = ntbmsg_endpoint_worker(far, 0);
 }
 
-void Pair::join()
+void Pair::connect(uint32_t credit, ntbmsg_channel *&near_end, ntbmsg_channel *&far_end)
 {
     ntbmsg_listener *listener = nullptr;
     ntbmsg_channel_options options;
     ntbmsg_channel_options_init(&options);
-    options.credit_messages = 512;
+    options.credit_messages = credit;
+    options.cq = cq;
     int rc = ntbmsg_listener_open(port, 0, &listener);
     if (rc == 0)
-        rc = ntbmsg_cq_create(1024, nullptr, nullptr, &cq);
-    options.cq = cq;
-    if (rc == 0)
-        rc = ntbmsg_channel_connect(near_worker, port, &options, &from);
+        rc = ntbmsg_channel_connect(near_worker, port, &options, &near_end);
     options.cq = nullptr;
-    if (rc == 0)
-        rc = ntbmsg_poll_set_create(far_worker, &far_set);
     options.set = far_set;
-    for (int i = 0; rc == 0 && i < most_polls && to == nullptr; ++i) {
+    for (int i = 0; rc == 0 && i < most_polls && far_end == nullptr; ++i) {
         ntbmsg_request request;
         ntbmsg_worker_poll(near_worker);
         ntbmsg_worker_poll(far_worker);
         if (ntbmsg_listener_poll(listener, far_worker, &request) == 1)
-            rc = ntbmsg_channel_accept(&request, &options, &to);
+            rc = ntbmsg_channel_accept(&request, &options, &far_end);
     }
-    for (int i = 0; i < most_polls && ntbmsg_channel_state_get(from) != NTBMSG_CHANNEL_OPEN; ++i)
+    for (int i = 0; i < most_polls && ntbmsg_channel_state_get(near_end) != NTBMSG_CHANNEL_OPEN;
+         ++i)
         ntbmsg_worker_poll(near_worker);
-    if (rc != 0 || ntbmsg_channel_state_get(from) != NTBMSG_CHANNEL_OPEN)
+    if (rc != 0 || ntbmsg_channel_state_get(near_end) != NTBMSG_CHANNEL_OPEN)
         fail("no channel", rc);
     ntbmsg_listener_close(listener);
+}
+
+void Pair::join()
+{
+    int rc = ntbmsg_cq_create(1024, nullptr, nullptr, &cq);
+    if (rc == 0)
+        rc = ntbmsg_poll_set_create(far_worker, &far_set);
+    if (rc != 0)
+        fail("no completion queue or poll set", rc);
+    connect(512, from, to);
+}
+
+void Pair::join_turns()
+{
+    for (unsigned i = 0; i < turns; ++i)
+        connect(most, each_from[i], each_to[i]);
 }
 
 void Pair::expose(size_t bytes)
@@ -102,6 +115,10 @@ Pair::~Pair()
         ntbmsg_region_release(region);
     ntbmsg_channel_close(from);
     ntbmsg_channel_close(to);
+    for (unsigned i = 0; i < turns; ++i) {
+        ntbmsg_channel_close(each_from[i]);
+        ntbmsg_channel_close(each_to[i]);
+    }
     ntbmsg_poll_set_destroy(far_set);
     ntbmsg_cq_destroy(cq);
     ntbmsg_endpoint_close_linger(near, 0, nullptr);

@@ -4,6 +4,7 @@
 #ifndef BENCH_GATE_COUNTED_PAIR_HPP
 #define BENCH_GATE_COUNTED_PAIR_HPP
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,6 +18,7 @@ namespace gate
 inline constexpr const char *near_device = "raw_plx_ntb0";
 inline constexpr const char *far_device = "raw_plx_ntb1";
 inline constexpr uint16_t most = 32; ///< messages of a burst
+inline constexpr unsigned turns = 8; ///< channels that are used in turn
 
 /// Says what failed and ends the program: a count without its traffic means nothing.
 [[noreturn]] void fail(const char *what, int got);
@@ -29,6 +31,8 @@ struct Pair {
 
     /// A channel from near to far, the far end in a poll set, the near one with completions.
     void join();
+    /// Channels that are used in turn, with credit for one burst each, their far ends in the set.
+    void join_turns();
     /// Memory of the far host, as the near one sees it.
     void expose(size_t bytes);
 
@@ -40,10 +44,15 @@ struct Pair {
     ntbmsg_worker *far_worker = nullptr;
     ntbmsg_channel *from = nullptr;
     ntbmsg_channel *to = nullptr;
+    std::array<ntbmsg_channel *, turns> each_from{}, each_to{};
     ntbmsg_poll_set *far_set = nullptr;
     ntbmsg_cq *cq = nullptr;
     ntbmsg_region *region = nullptr;
     ntbmsg_remote *remote = nullptr;
+
+private:
+    /// A channel with so much credit for each end.
+    void connect(uint32_t credit, ntbmsg_channel *&near_end, ntbmsg_channel *&far_end);
 };
 
 /// @p n messages of @p bytes each from the near endpoint's pool, in chains where they are long.

@@ -108,6 +108,23 @@ struct AsReported : OnChannel {
     }
 };
 
+/// On many channels in turn, each of which uses all its credit: what returns that is in the count.
+struct InTurn {
+    static inline unsigned at = 0;
+    static int send(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
+    {
+        at = (at + 1) % gate::turns;
+        return ntbmsg_channel_send_burst(pair.each_from[at], mbufs, nullptr, n);
+    }
+    static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
+    {
+        ntbmsg_ready ready;
+        const int got = ntbmsg_poll_set_poll(pair.far_set, &ready, 1);
+        return got == 1 ? ntbmsg_channel_recv_burst(ready.channel, mbufs, nullptr, n) : got;
+    }
+    static void turn(const gate::Pair &pair) { ntbmsg_worker_poll(pair.near_worker); }
+};
+
 /// Bursts from the near end to the far one, with one of the two calls counted.
 template <class Way>
 void run(const gate::Pair &pair, const Traffic &t, bool sends)
@@ -286,6 +303,7 @@ constexpr Traffic channel_traffic[] = {
 };
 
 constexpr Traffic reported_traffic = {nullptr, "chan.poll.64x32", 64, 32};
+constexpr Traffic turns_traffic = {nullptr, "chans.poll.64x32", 64, 32};
 
 /// What the counts depend on, beside the code: they are compared only where these are the same.
 void describe()
@@ -347,6 +365,8 @@ int main(int argc, char **argv)
         pair.join();
         run_all<OnChannel>(pair, channel_traffic);
         run<AsReported>(pair, reported_traffic, false);
+        pair.join_turns();
+        run<InTurn>(pair, turns_traffic, false);
         run_built<OnChannel>(pair, "chan.build.1518x1", 1);
         run_built<OnChannel>(pair, "chan.build.1518x32", most);
         run_empty_calls(pair);
