@@ -108,9 +108,9 @@ template <Engine::Polled (Engine::*poll)(Link &)>
 // Two functions, as a message that has a mark needs to be nowhere in memory, and others do.
 int poll_changed(ntbv_cq &cq, int n, ntbv_wc *wc, Lock::Seat *seat, Link &changed)
 {
-    return changed.port->watch().is_of_mark()
-               ? poll_by<&Engine::poll_marked>(cq, n, wc, seat, changed)
-               : poll_by<&Engine::poll_counted>(cq, n, wc, seat, changed);
+    if (changed.port->watch().is_of_mark()) [[likely]]
+        return poll_by<&Engine::poll_marked>(cq, n, wc, seat, changed);
+    return poll_by<&Engine::poll_counted>(cq, n, wc, seat, changed);
 }
 
 // Whatever is to be done, and whoever calls, who is inside.
@@ -420,9 +420,9 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
         return poll_entering(cq, n, wc);
     if (!engine.lock().sit(*seat)) [[unlikely]]
         return poll_entering_again(cq, n, wc, seat);
-    if (!cq->queue.empty())
+    if (!cq->queue.empty()) [[unlikely]]
         return poll_there(cq, n, wc, seat);
-    if (cq->queue.overrun() || !engine.is_settled() || !engine.has_one_peer())
+    if (cq->queue.overrun() || !engine.is_settled() || !engine.has_one_peer()) [[unlikely]]
         return poll_inside(cq, n, wc, seat);
     engine.begin_call();
     Link *const changed = engine.find_one_changed();

@@ -27,7 +27,7 @@ public:
     bool push(const ntbv_wc &completion, bool solicited)
     {
         ntbv_wc *to;
-        if (lent_ != lent_end_) {
+        if (lent_ != lent_end_) [[likely]] {
             to = lent_++;
         } else if (overrun_ || head_ - tail_ == entries_) [[unlikely]] {
             overrun_ = true;

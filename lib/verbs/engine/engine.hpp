@@ -362,6 +362,8 @@ private:
     }
     void publish()
     {
+        if (fresh_ == 0) [[likely]]
+            return;
         while (fresh_ != 0) {
             Link &link = links_[std::countr_zero(fresh_)];
             fresh_ &= ~link.bit;
@@ -371,9 +373,9 @@ private:
     }
     void shown(Link &link)
     {
-        if (link.address == own_)
+        if (link.address == own_) [[unlikely]]
             stir(); // settle() relies on it
-        if (link.worded && !link.worded->receive.owes_ack)
+        if (link.worded && !link.worded->receive.owes_ack) [[likely]]
             take_back_word(link);
     }
     // What it said has gone.
@@ -524,7 +526,7 @@ private:
         Request &request = send.queue[send.done];
         ++send.done;
         send.tries = send.rnr_tries = 0;
-        if (pair.signal_all || (request.flags & NTBV_SIGNALED) != 0)
+        if (pair.signal_all || (request.flags & NTBV_SIGNALED) != 0) [[likely]]
             push(pair, *pair.send_cq,
                  {.id = request.id,
                   .status = NTBV_SUCCESS,
@@ -579,10 +581,10 @@ private:
     // A request goes, by which the program may have answered.
     void note_answer(Pair &pair)
     {
-        if (answerer_ != &pair)
+        if (answerer_ != &pair) [[unlikely]]
             return;
         answerer_ = nullptr;
-        if (pair.receive.answered != answers_of_a_habit)
+        if (pair.receive.answered != answers_of_a_habit) [[unlikely]]
             ++pair.receive.answered;
     }
     void acknowledge(Pair &pair);

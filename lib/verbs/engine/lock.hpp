@@ -98,7 +98,9 @@ public:
     Seat *own_seat() const
     {
         Seat *const seat = owner_.load(order(std::memory_order_acquire));
-        return seat && seat->thread_ == this_thread() ? seat : nullptr;
+        if (!seat || seat->thread_ != this_thread()) [[unlikely]]
+            return nullptr;
+        return seat;
     }
     /// @retval false it is not the owner any more, and has to leave()
     bool sit(Seat &seat)

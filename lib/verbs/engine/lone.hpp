@@ -79,7 +79,7 @@ inline bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
         (wr.opcode == NTBV_SEND_IMM ? flag::immediate : 0));
     std::uint32_t ack = 0;
     note_answer(pair);
-    if (pair.receive.owes_ack) // and nothing else, as it is alone
+    if (pair.receive.owes_ack) [[likely]] // and nothing else, as it is alone
         take_along(pair, flags, ack);
     // Where the peer may see it: what is known of it is not read back.
     new (message) Header{.kind = Kind::Send,
@@ -146,16 +146,21 @@ inline void Engine::push_received(Pair &pair, std::uint64_t id, ntbv_wc_opcode o
                                   std::uint32_t bytes, unsigned flags, std::uint32_t value)
 {
     const unsigned what = flags & (flag::immediate | flag::invalidate);
+    std::uint32_t imm = 0, has = 0;
+    if (what != 0) [[unlikely]] {
+        imm = value;
+        has = what == flag::immediate    ? NTBV_WC_WITH_IMM
+              : what == flag::invalidate ? NTBV_WC_WITH_INV
+                                         : 0;
+    }
     push(pair, *pair.recv_cq,
          {.id = id,
           .status = NTBV_SUCCESS,
           .opcode = static_cast<std::uint32_t>(opcode),
           .bytes = bytes,
-          .imm = what != 0 ? value : 0,
+          .imm = imm,
           .qpn = pair.number,
-          .flags = static_cast<std::uint32_t>(what == flag::immediate    ? NTBV_WC_WITH_IMM
-                                              : what == flag::invalidate ? NTBV_WC_WITH_INV
-                                                                         : 0)},
+          .flags = has},
          (flags & flag::solicited) != 0);
 }
 
@@ -193,7 +198,7 @@ inline bool Engine::take_lone(Link &link, const Port::Incoming &message, const P
     std::byte *const to = place_of(pair, posted, lone.bytes);
     if (!to) [[unlikely]]
         return false;
-    if (brings_ack) {
+    if (brings_ack) [[likely]] {
         pair.send.reaches_peer = true;
         retire_first(pair);
     }
