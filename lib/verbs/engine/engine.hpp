@@ -455,7 +455,7 @@ private:
 
     // ---- posting.cpp
     Turn serve(Pair &pair);
-    bool is_alone(const Pair &pair) const;
+    static bool is_alone(const Pair &pair, const Link &link);
     bool post_lone(Pair &pair, const ntbv_send_wr &wr);
     int post_others(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad);
     int enqueue(Pair &pair, const ntbv_send_wr &wr);

@@ -32,17 +32,15 @@ inline void copy(std::byte *to, const std::byte *from, std::size_t bytes)
 
 // ---- posted
 
-// Whether what is posted next goes at once, without others before it. Of a queue pair without link
-// nothing does.
-inline bool Engine::is_alone(const Pair &pair) const
+// Whether what is posted next to a link that is up goes at once, without others before it.
+inline bool Engine::is_alone(const Pair &pair, const Link &link)
 {
     const auto &send = pair.send;
     const auto &receive = pair.receive;
-    const Link *const link = pair.link;
-    return link && link->state == Link::State::Up && link->work.empty() &&
-           pair.attr.state == NTBV_RTS && send.head == send.next && send.next == send.high &&
-           send.head - send.done != send.queue.size() && !pair.timer.linked() &&
-           !receive.owes_more() && receive.answers_head == receive.answers_tail;
+    return link.work.empty() && pair.attr.state == NTBV_RTS && send.head == send.next &&
+           send.next == send.high && send.head - send.done != send.queue.size() &&
+           !pair.timer.linked() && !receive.owes_more() &&
+           receive.answers_head == receive.answers_tail;
 }
 
 // A short SEND from one place, of a queue pair that has nothing else to send, to a port that has
@@ -54,11 +52,16 @@ inline bool Engine::post_lone(Pair &pair, const ntbv_send_wr &wr)
 {
     static_assert(NTBV_SEND_IMM == NTBV_SEND + 1);
     constexpr unsigned usual = NTBV_SIGNALED | NTBV_SOLICITED | NTBV_INLINE;
-    if (wr.opcode - NTBV_SEND > 1u || (wr.flags & ~usual) != 0 || wr.n_sge != 1 || !is_alone(pair))
-        [[unlikely]]
+    if (wr.opcode - NTBV_SEND > 1u || (wr.flags & ~usual) != 0 || wr.n_sge != 1) [[unlikely]]
+        return false;
+    Link *const up = pair.link;
+    if (!up || up->state != Link::State::Up) [[unlikely]]
+        return false;
+    Link &link = *up;
+    link.port->expect_lone();
+    if (!is_alone(pair, link)) [[unlikely]]
         return false;
     auto &send = pair.send;
-    Link &link = *pair.link;
     const ntbv_sge &piece = *wr.sge;
     const std::uint32_t bytes = piece.length;
     if (bytes - 1 >= std::min(most_of_a_lone_send, link.payload)) [[unlikely]]
@@ -137,6 +140,7 @@ inline void Engine::acknowledge_alone(Pair &pair)
     answerer_ = &pair;
     if (!may_hold(pair)) [[unlikely]]
         return has_work(pair);
+    pair.link->port->expect_lone(); // the answer
     pair.link->port->leave(pair.receive.ack_word | (pair.receive.expected - 1));
     pair.link->worded = &pair;
 }

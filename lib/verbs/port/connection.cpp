@@ -28,17 +28,6 @@ constexpr std::size_t shown_at_once = 1024;
 // Of a ring, in front of its end: for less, nothing is divided.
 constexpr std::size_t least_part = 2048;
 
-// Asks for a line to write to.
-void own(const std::byte *at)
-{
-#if defined(__x86_64__)
-    // By hand: without its flag the compiler makes a read prefetch of it.
-    asm volatile("prefetchw %0" : : "m"(*at));
-#else
-    __builtin_prefetch(at, 1);
-#endif
-}
-
 } // namespace
 
 // The longest message is a quarter of the ring: for so much the connection can be waited for, and

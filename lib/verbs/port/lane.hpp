@@ -51,6 +51,17 @@ inline std::uint64_t load_prefix(const std::byte *at)
         .load(std::memory_order_acquire);
 }
 
+/// Asks for a line to write to.
+inline void own(const std::byte *at)
+{
+#if defined(__x86_64__)
+    // By hand: without its flag the compiler makes a read prefetch of it.
+    asm volatile("prefetchw %0" : : "m"(*at));
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
+
 } // namespace lane
 
 /// The way out. One that is never filled in has no room.

@@ -54,6 +54,16 @@ public:
         std::byte *const room = lane_.room(lane::footprint(bytes));
         return room ? room : place_elsewhere(bytes);
     }
+    /// One is about to be put together: asks for its first two lines, which the peer has, as it
+    /// looks at the first. The next time that it looks it takes them away again, so neither early
+    /// nor for nothing (doc/decisions/077-the-lines-of-an-answer.md).
+    void expect_lone() const
+    {
+        if (lane_.run == 0) [[unlikely]]
+            return;
+        lane::own(lane_.at);
+        lane::own(lane_.at + lane::line);
+    }
     /// Sends all that was reserved by place(), and shows it as publish() does.
     void placed(std::uint32_t bytes)
     {
