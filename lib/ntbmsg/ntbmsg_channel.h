@@ -148,11 +148,12 @@ struct ntbmsg_channel_options {
     struct ntbmsg_cq *cq;        /**< Takes its completions; NULL: no one-sided operations */
     uint32_t credit_messages;    /**< Messages that the peer may send before they are received, 4 to
                                       65535: a fixed grant, which other channels do not borrow. 0: a
-                                      grant that changes: 64, less when many channels are open (2 are
-                                      reserved for each that may still be opened), up to 4096 while
-                                      the peer uses all of it; other channels borrow what this one
-                                      does not use. Either is less at first where the worker has
-                                      fewer left (ntbmsg_endpoint_options::rx_mbufs) */
+                                      grant that changes: 64, less when many channels are open or
+                                      some have grown (2 are reserved for each that may still be
+                                      opened), up to 4096 while the peer uses all of it;
+                                      other channels borrow what this one does not use. Either is
+                                      less at first where the worker has fewer left
+                                      (ntbmsg_endpoint_options::rx_mbufs) */
     uint32_t credit_bytes;       /**< Bytes of receive buffers that they may use: a message longer
                                       than the peer's inline limit uses whole buffers. 0: 65536,
                                       less when many channels are open, up to 8 times as much while

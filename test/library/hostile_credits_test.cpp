@@ -125,6 +125,42 @@ TEST_F(CreditsPeer, CreditOfFewIsSentThoughMessagesKeepComing)
     give_back({busy});
 }
 
+// A poll set reports a run at once, whatever waits.
+TEST_F(CreditsPeer, CreditOfFewIsSentThoughASetFindsARunInEachPoll)
+{
+    constexpr unsigned run = 16;
+    ASSERT_NO_FATAL_FAILURE(greet_with(feature_credits));
+    open_all(1);
+    ntbmsg_poll_set *set = nullptr;
+    ASSERT_EQ(ntbmsg_poll_set_create(near_worker_, &set), 0);
+    ntbmsg_channel_options options = channel_options();
+    options.credit_messages = 1024;
+    options.set = set;
+    ntbmsg_channel *busy = nullptr;
+    const uint32_t busy_word = open_channel(busy, &options);
+    ntbmsg_ready opened{};
+    ASSERT_EQ(ntbmsg_poll_set_poll(set, &opened, 1), 1);
+    ASSERT_NO_FATAL_FAILURE(use(1));
+    rte_mbuf *got = nullptr;
+    unsigned polls = 0;
+    for (ntbmsg_meta meta{}; polls < 20 && far_receive(got, meta) == 0; ++polls) {
+        for (unsigned i = 0; i < run; ++i)
+            ASSERT_EQ(far_send(message(far_, 8, 0), {header(busy_word, 0), op_data, 0}), 1);
+        ntbmsg_ready ready{};
+        ASSERT_EQ(ntbmsg_poll_set_poll(set, &ready, 1), 1);
+        EXPECT_EQ(ready.channel, busy);
+        EXPECT_EQ(ready.events, NTBMSG_READABLE);
+        rte_mbuf *mbufs[run] = {};
+        ASSERT_EQ(ntbmsg_channel_recv_burst(busy, mbufs, nullptr, run), static_cast<int>(run));
+        rte_pktmbuf_free_bulk(mbufs, run);
+    }
+    ASSERT_LT(polls, 20U);
+    rte_pktmbuf_free(got);
+    EXPECT_GT(polls, 1U) << "it had waited for others";
+    give_back({busy});
+    EXPECT_EQ(ntbmsg_poll_set_destroy(set), 0);
+}
+
 TEST_F(CreditsPeer, APeerOfAnEarlierVersionGetsOneForEach)
 {
     ASSERT_NO_FATAL_FAILURE(greet_with(0));

@@ -109,6 +109,23 @@ TEST_F(Lending, AChannelAloneGetsWhatFillsThePipe)
     ASSERT_NO_FATAL_FAILURE(expect_all_back(8192));
 }
 
+// Two have grown to half of what may be lent, each of the rest.
+TEST_F(Lending, OneThatComesLaterGetsWhatOthersHaveGrownTo)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up(pool_of(8192)));
+    ASSERT_NO_FATAL_FAILURE(join_some(2));
+    ASSERT_TRUE(move_all(0, 2, plenty));
+    EXPECT_GT(credit(0) + credit(1), 6000U);
+    ASSERT_NO_FATAL_FAILURE(join_some(1));
+    EXPECT_GE(credit(2), 2U);
+    ASSERT_TRUE(move_all(2, 3, 2 * plenty));
+    EXPECT_GE(credit(2), 2048U) << "the others are idle";
+    EXPECT_LE(credit(0), 2048U);
+    ASSERT_TRUE(move_all(0, 3, plenty)) << "those who lent get some back";
+    EXPECT_EQ(stats(near_).bad_peer + stats(far_).bad_peer, 0U);
+    ASSERT_NO_FATAL_FAILURE(expect_all_back(8192));
+}
+
 // Semantics: receive-3
 TEST_F(Lending, AReaderThatStopsGrantsNoMore)
 {

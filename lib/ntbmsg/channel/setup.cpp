@@ -26,9 +26,9 @@ namespace
 constexpr uint32_t default_messages = 64, min_messages = 4;
 constexpr uint32_t default_bytes = 65536;
 /// What the credit of a channel grows to while its sender uses all of it: so many short messages
-/// that they have left the private cache of the sender's core when they are read, from which it
-/// takes longer than from the shared one (doc/decisions/020-lent-credit.md); and a multiple of the
-/// first receive buffers. And what an idle one keeps.
+/// that they have left a private cache of 512 KiB of the sender's core when they are read, from
+/// which it takes longer than from the shared one (doc/decisions/020-lent-credit.md); and a
+/// multiple of the first receive buffers. And what an idle one keeps.
 constexpr uint32_t grown_messages = 4096, grown_buffers = 8, lent_messages = 8;
 constexpr uint32_t default_timeout_ms = 5000;
 constexpr uint32_t default_operations = 64, max_operations = 4096;

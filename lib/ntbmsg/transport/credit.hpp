@@ -133,8 +133,9 @@ struct SendCredit {
 
 /// The receiver's end.
 struct ReceiveCredit {
-    /// A sender with little credit waits for half of it, one with much for a part so small that it
-    /// does not: each return costs some 150 ns.
+    /// Half of what is granted is due, up to 256 messages, and an eighth where that is more, up to
+    /// 512: a sender with much credit does not wait for half of it, and each return costs some
+    /// 150 ns.
     static constexpr uint32_t most_half = 256, most_due = 512;
 
     Credit left;    ///< what the peer may still use

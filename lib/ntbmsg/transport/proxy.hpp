@@ -41,7 +41,7 @@ struct alignas(64) Proxy {
     // Written by the application's thread.
     Parked mine;            ///< messages taken from the inbox
     uint64_t claimed;       ///< messages received up to the last call_credit
-    uint32_t claim_at;      ///< more that lead to the next one: half of the credit at first
+    uint32_t claim_at;      ///< more that lead to the next one: what was due at first
     std::atomic<bool> shut; ///< nothing more may be sent or posted; callbacks check it, too
     Counter rx_buffers;
     // Written by the worker's thread.

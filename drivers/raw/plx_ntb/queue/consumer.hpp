@@ -478,7 +478,7 @@ template <MemPolicy Mem, uint32_t Lines, class Out>
             if (wanted.takes_next(next) ||
                 wire::word_kind(behind) == static_cast<unsigned>(wire::Kind::pad))
                 return receive_runs<Mem>(q, mbufs, out, n, got, bytes);
-            out.stop(); // a message of another flow, which is looked at when it is asked for
+            out.stop(); // a message of another flow, perhaps not whole yet
         }
     }
     return received_some<Mem>(*q, out, got, 0, bytes);

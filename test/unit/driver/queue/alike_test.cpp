@@ -20,8 +20,9 @@ using namespace plx::queue;
 namespace
 {
 
-constexpr uint32_t lengths[] = {0,   1,   15,  47,  48,  49,  52,  63,  64,  79,  80,  103, 104,
-                                105, 119, 135, 136, 160, 161, 216, 217, 256, 272, 273, 1024};
+constexpr uint32_t lengths[] = {0,   1,   15,  47,  48,  49,  52,  63,  64,  65,
+                                79,  80,  81,  103, 104, 105, 119, 120, 121, 135,
+                                136, 137, 160, 161, 216, 217, 256, 272, 273, 1024};
 
 class AlikeBurst : public testing::TestWithParam<const Ops *>
 {
