@@ -364,12 +364,12 @@ private:
     {
         if (fresh_ == 0) [[likely]]
             return;
-        while (fresh_ != 0) {
+        do {
             Link &link = links_[std::countr_zero(fresh_)];
             fresh_ &= ~link.bit;
             link.port->publish();
             shown(link);
-        }
+        } while (fresh_ != 0);
     }
     void shown(Link &link)
     {

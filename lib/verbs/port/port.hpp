@@ -55,11 +55,11 @@ public:
         return room ? room : place_elsewhere(bytes);
     }
     /// One is about to be put together: asks for its first two lines, which the peer has, as it
-    /// looks at the first. The next time that it looks it takes them away again, so neither early
-    /// nor for nothing (doc/decisions/077-the-lines-of-an-answer.md).
+    /// looks at the first. The next time that it looks it takes them away again, so not early
+    /// (doc/decisions/077-the-lines-of-an-answer.md).
     void expect_lone() const
     {
-        if (lane_.run == 0) [[unlikely]]
+        if (lane_.run < 2 * lane::line) [[unlikely]]
             return;
         lane::own(lane_.at);
         lane::own(lane_.at + lane::line);
