@@ -333,10 +333,8 @@ inline bool Connection::find_counted(Incoming &message)
     // A lone message is often answered, and the peer, which has read the ring's last turn, still
     // has the lines that the answer will lie in. Before it has sent this one it may ask for them
     // (Engine::find_changed()), so not earlier.
-    if (come == wanted && lane_.kept == 0 && lane_.run >= 2 * line && !lane_.is_watched) {
-        own(lane_.at);
-        own(lane_.at + line);
-    }
+    if (come == wanted && lane_.kept == 0 && !lane_.is_watched)
+        expect_lone();
     message = {at + sizeof(Prefix), bytes, come != wanted};
     pass(wanted, prefix >> 32 == marked);
     return true;
