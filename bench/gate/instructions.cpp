@@ -104,23 +104,17 @@ struct AsReported : OnChannel {
     {
         ntbmsg_ready ready;
         const int got = ntbmsg_poll_set_poll(pair.far_set, &ready, 1);
-        return got == 1 ? OnChannel::receive(pair, mbufs, n) : got;
+        return got == 1 ? ntbmsg_channel_recv_burst(ready.channel, mbufs, nullptr, n) : got;
     }
 };
 
 /// On many channels in turn, each of which uses all its credit: what returns that is in the count.
-struct InTurn {
+struct InTurn : AsReported {
     static inline unsigned at = 0;
     static int send(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
     {
         at = (at + 1) % gate::turns;
         return ntbmsg_channel_send_burst(pair.each_from[at], mbufs, nullptr, n);
-    }
-    static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
-    {
-        ntbmsg_ready ready;
-        const int got = ntbmsg_poll_set_poll(pair.far_set, &ready, 1);
-        return got == 1 ? ntbmsg_channel_recv_burst(ready.channel, mbufs, nullptr, n) : got;
     }
     static void turn(const gate::Pair &pair) { ntbmsg_worker_poll(pair.near_worker); }
 };
