@@ -93,11 +93,10 @@ int dump(rte_rawdev *raw, FILE *file)
                  "block %zu bytes in %zu-byte pages\n",
                  g.ring_lines, g.buffers, g.buf_bytes, g.queue_buffers, g.inline_max, g.inline_most,
                  device.max_message(), device.block().bytes, device.block().page_bytes);
-    std::fprintf(file,
-                 "  ring sized by %s, buffers by %s; private cache of a core %" PRIu64 " KiB%s\n",
-                 sized_by_name(g.ring_by), sized_by_name(g.buffers_by),
-                 (device.cache_bytes() != 0 ? device.cache_bytes() : cache_bytes_default) >> 10,
-                 device.cache_bytes() != 0 ? "" : " (assumed)");
+    const PrivateCache cache = private_cache(device.cache_bytes());
+    std::fprintf(
+        file, "  ring sized by %s, buffers by %s; private cache of a core %" PRIu64 " KiB%s\n",
+        sized_by_name(g.ring_by), sized_by_name(g.buffers_by), cache.bytes >> 10, cache.mark);
     dump_copy(file, device.copy_choice());
     dump_requesters(file, device);
     const ControlLock locked(device);

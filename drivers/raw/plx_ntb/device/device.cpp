@@ -172,10 +172,11 @@ int Device::configure(const rte_pmd_plx_ntb_config &config)
     for (uint16_t q = static_cast<uint16_t>(geometry.queues); q < queues_ready_; ++q)
         free_queue(queues_[q]);
     geometry_ = geometry;
+    const PrivateCache cache = private_cache(cache_bytes_);
     PLX_INIT_LOG(INFO,
-                 "%s: ring %u lines (by %s), %u buffers (by %s), private cache %" PRIu64 " KiB\n",
+                 "%s: ring %u lines (by %s), %u buffers (by %s), private cache %" PRIu64 " KiB%s\n",
                  name_, geometry.ring_lines, sized_by_name(geometry.ring_by), geometry.buffers,
-                 sized_by_name(geometry.buffers_by), cache_bytes_ >> 10);
+                 sized_by_name(geometry.buffers_by), cache.bytes >> 10, cache.mark);
     queues_ready_ = static_cast<uint16_t>(geometry.queues);
     configured_ = true;
     return 0;

@@ -130,8 +130,7 @@ Footprint choose_footprint(const Machine &machine, uint32_t queues, uint32_t ele
                            uint32_t given)
 {
     const uint64_t cache =
-        std::clamp(machine.cache_bytes != 0 ? machine.cache_bytes : cache_bytes_default,
-                   cache_bytes_low, cache_bytes_high);
+        std::clamp(private_cache(machine.cache_bytes).bytes, cache_bytes_low, cache_bytes_high);
     const Bounded buffers = given != 0 ? Bounded{given, SizedBy::given}
                                        : buffers_of(machine, cache, queues, element_bytes);
     const Bounded ring = ring_of(machine, cache, queues, buffers.value * element_bytes);

@@ -37,6 +37,19 @@ struct Footprint {
 
 /// Assumed where the system does not say.
 inline constexpr uint64_t cache_bytes_default = uint64_t{1} << 20;
+
+/// The private cache that sizes are chosen for.
+struct PrivateCache {
+    uint64_t bytes;
+    const char *mark; ///< " (assumed)" where the system does not say, else nothing
+};
+/// @param reported  as the system says; 0: it does not
+constexpr PrivateCache private_cache(uint64_t reported)
+{
+    return reported != 0 ? PrivateCache{reported, ""}
+                         : PrivateCache{cache_bytes_default, " (assumed)"};
+}
+
 /// Defaults do not go below these, whatever the machine.
 inline constexpr uint32_t ring_lines_least = 4096;
 inline constexpr uint32_t buffers_least = 4096;

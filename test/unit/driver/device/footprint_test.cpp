@@ -44,6 +44,14 @@ TEST(Footprint, AnUnknownCacheIsAssumed)
     EXPECT_EQ(f.ring_lines, choose_footprint(roomy(cache_bytes_default), 1, element).ring_lines);
 }
 
+TEST(Footprint, ACacheThatIsAssumedSaysSo)
+{
+    EXPECT_EQ(private_cache(0).bytes, cache_bytes_default);
+    EXPECT_STREQ(private_cache(0).mark, " (assumed)");
+    EXPECT_EQ(private_cache(512 * kib).bytes, 512 * kib);
+    EXPECT_STREQ(private_cache(512 * kib).mark, "");
+}
+
 TEST(Footprint, NonsenseOfTheSystemIsBounded)
 {
     for (const uint64_t cache : {uint64_t{1}, uint64_t{1} << 31, UINT64_MAX}) {
