@@ -49,7 +49,7 @@ void dump_queue(FILE *file, Device &device, uint16_t index)
     char hint[trial_text_bytes], lead[trial_text_bytes], stores[trial_text_bytes];
     char place[trial_text_bytes];
     describe(device.cache_hint_report(index), cache_hint_names, hint, sizeof(hint));
-    describe(device.stores_report(index), stores_names, stores, sizeof(stores));
+    describe_stores(device.stores_report(index), device.asks_ahead(index), stores, sizeof(stores));
     describe(device.inline_report(index), inline_names, place, sizeof(place));
     describe(device.lead_report(index), lead, sizeof(lead));
     std::fprintf(file,

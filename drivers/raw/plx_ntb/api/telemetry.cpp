@@ -185,6 +185,13 @@ int choice(const char *, const char *params, rte_tel_data *data)
     });
 }
 
+int stores(const char *, const char *params, rte_tel_data *data)
+{
+    return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
+        describe_stores(device.stores_report(q), device.asks_ahead(q), out, size);
+    });
+}
+
 int lead(const char *, const char *params, rte_tel_data *data)
 {
     return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
@@ -296,7 +303,7 @@ RTE_INIT(plx_ntb_telemetry)
     rte_telemetry_register_cmd("/plx_ntb/lead", lead,
                                "Whether receiving queues leave their writers a lead. "
                                "Parameters: id");
-    rte_telemetry_register_cmd("/plx_ntb/stores", choice<&Device::stores_report, stores_names>,
+    rte_telemetry_register_cmd("/plx_ntb/stores", stores,
                                "How the sending queues store long messages. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/inline", choice<&Device::inline_report, inline_names>,
                                "How bursts between the inline bounds travel. Parameters: id");

@@ -100,6 +100,8 @@ public:
     queue::LeadReport lead_report(uint16_t queue);
     /// How a queue's sender stores long messages, or will begin to.
     queue::TrialReport stores_report(uint16_t queue);
+    /// Whether its bursts of long messages ask for the lines of the next receive buffer.
+    bool asks_ahead(uint16_t queue);
     /// How its bursts between the inline bounds travel.
     queue::TrialReport inline_report(uint16_t queue);
     /// How long stores through the window go, by the last one that chose.

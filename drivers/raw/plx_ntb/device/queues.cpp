@@ -209,6 +209,12 @@ queue::TrialReport Device::stores_report(uint16_t index)
     return untried(stores_);
 }
 
+bool Device::asks_ahead(uint16_t index)
+{
+    const ControlLock locked(*this);
+    return index >= queues_open_ || queue::tx_asks_ahead(queues_[index].tx.state);
+}
+
 queue::TrialReport Device::inline_report(uint16_t index)
 {
     const ControlLock locked(*this);

@@ -3,6 +3,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
 namespace plx::pmd
 {
@@ -42,6 +43,14 @@ void describe(const queue::TrialReport &report, ChoiceNames names, char *out, si
     std::snprintf(out, size, "%s; %s %.1f cycles/line%s, %" PRIu64 " rounds", name,
                   names[report.by], static_cast<double>(report.by_cost) / scale, costs,
                   report.rounds);
+}
+
+void describe_stores(const queue::TrialReport &report, bool asks_ahead, char *out, size_t size)
+{
+    describe(report, stores_names, out, size);
+    const size_t used = std::strlen(out);
+    std::snprintf(out + used, size - used, "; next buffer %s",
+                  asks_ahead ? "asked for" : "not asked for");
 }
 
 void describe(const queue::LeadReport &report, char *out, size_t size)

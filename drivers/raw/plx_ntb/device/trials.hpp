@@ -27,6 +27,8 @@ inline constexpr size_t trial_text_bytes = 128; // what a string of telemetry ho
 /// E.g. "clwb; none 24.2 cycles/line, x0.71 clwb, x0.74 cldemote, 9 rounds"; "none, not tried".
 void describe(const queue::TrialReport &report, ChoiceNames names, char *out, size_t size);
 /// E.g. "yes, 1234 pauses".
+/// The same of stores of long messages.
+void describe_stores(const queue::TrialReport &report, bool asks_ahead, char *out, size_t size);
 void describe(const queue::LeadReport &report, char *out, size_t size);
 
 } // namespace plx::pmd

@@ -292,7 +292,7 @@ template <MemPolicy Mem>
     const uint32_t n = m->pkt_len;
     std::byte *to = take_buffer(q);
     const std::byte *next = next_target(q, to);
-    if (q.stores == Stores::plain) [[likely]]
+    if (q.stores == Stores::plain && q.ask_ahead.asks())
         Mem::own_later(next, n);
     store_piece<Mem>(q, out, to, rte_pktmbuf_mtod(m, const std::byte *), n, next);
     put_long_head(out, at, n, meta);
@@ -528,6 +528,38 @@ struct Sending {
     bool simple = true;         ///< all can be freed with one put
 };
 
+/// Shorter bursts say nothing of how to store: what they cost is not the stores alone.
+inline constexpr unsigned timed_burst = 8;
+
+/// Whether the rest of a burst is long messages that are stored through the caches, whose cycles
+/// are to be counted. Where the way to store was given, there is no clock.
+[[gnu::always_inline]] inline bool times_stores(const Tx &q, rte_mbuf *const *mbufs, unsigned n)
+{
+    return n >= timed_burst && q.stores == Stores::plain && q.s.cycles != nullptr &&
+           mbufs[0] != nullptr && mbufs[0]->pkt_len > q.inline_max;
+}
+
+/// Counts the cycles of such messages, while it exists.
+class TimedStores
+{
+    Tx &q_;
+    const bool timed_;
+    const uint64_t bytes_, begin_;
+
+public:
+    [[gnu::always_inline]] TimedStores(Tx &q, bool timed)
+        : q_(q), timed_(timed), bytes_(q.stats.cpu_bytes), begin_(timed ? q.s.cycles() : 0)
+    {
+    }
+    [[gnu::always_inline]] ~TimedStores()
+    {
+        if (timed_)
+            q_.ask_ahead.took(q_.stats.cpu_bytes - bytes_, q_.s.cycles() - begin_);
+    }
+    TimedStores(const TimedStores &) = delete;
+    TimedStores &operator=(const TimedStores &) = delete;
+};
+
 /// Puts messages that put_run() does not handle into a chunk: consecutive long ones, or one that is
 /// unusual otherwise.
 template <MemPolicy Mem, class Metas>
@@ -536,7 +568,10 @@ template <MemPolicy Mem, class Metas>
                                               const rte_mempool *pool)
 {
     Progress &p = sending.done;
-    while (p.messages < n && p.lines <= chunk_stop) {
+    if (p.messages >= n || p.lines > chunk_stop)
+        return;
+    const TimedStores timed(q, times_stores(q, mbufs + p.messages, n - p.messages));
+    do {
         const rte_mbuf *m = mbufs[p.messages];
         if (m == nullptr) [[unlikely]] {
             sending.why = Put::invalid;
@@ -558,7 +593,7 @@ template <MemPolicy Mem, class Metas>
         if (m->pkt_len <= q.inline_max || taken.lines > 1)
             return;
         sending.long_messages++;
-    }
+    } while (p.messages < n && p.lines <= chunk_stop);
 }
 
 /// A chunk without a message: only pad lines, if the first message did not fit before the end.

@@ -334,6 +334,8 @@ RxStats rx_stats(const Rx *);
 /// Any thread, at any time; each number by itself.
 TrialReport rx_cache_hint(const Rx *);
 TrialReport tx_stores(const Tx *);
+/// Whether bursts of long messages that are stored plainly ask for the next buffer's lines.
+bool tx_asks_ahead(const Tx *);
 /// Choice 0: the ring; 1: receive buffers, stored to plainly; 2: past the caches.
 TrialReport tx_inline(const Tx *);
 LeadReport rx_lead(const Rx *);

@@ -257,6 +257,7 @@ int tx_open(Tx *q, const TxSetup &s)
                           .batch = static_cast<uint32_t>(s.peer_buf_bytes / line_bytes),
                           .shows_on_reuse = false,
                           .learned = s.learned});
+    std::construct_at(&q->ask_ahead);
     q->stores_begin = q->stats.cpu_bytes;
     q->stores_due = next_look_at_stores(*q);
     q->inline_alone = std::min(s.inline_max, q->max_message);
@@ -447,6 +448,10 @@ TrialReport rx_cache_hint(const Rx *q)
 TrialReport tx_stores(const Tx *q)
 {
     return since(q->stores_trial.report(), TrialReport{});
+}
+bool tx_asks_ahead(const Tx *q)
+{
+    return q->ask_ahead.in_force();
 }
 TrialReport tx_inline(const Tx *q)
 {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "queue/ask_ahead.hpp"
 #include "queue/inline_bound.hpp"
 #include "queue/lead.hpp"
 #include "queue/queue.hpp"
@@ -113,6 +114,7 @@ struct alignas(64) Tx {
 
     alignas(64) TxSetup s;
     Trial stores_trial;
+    AskAhead ask_ahead;
     InlineBound inline_bound;
     alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
