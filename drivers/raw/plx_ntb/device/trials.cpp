@@ -48,6 +48,8 @@ void describe(const queue::TrialReport &report, ChoiceNames names, char *out, si
 void describe_stores(const queue::TrialReport &report, bool asks_ahead, char *out, size_t size)
 {
     describe(report, stores_names, out, size);
+    if (!was_tried(report) || static_cast<queue::Stores>(report.in_force) != queue::Stores::plain)
+        return;
     const size_t used = std::strlen(out);
     std::snprintf(out + used, size - used, "; next buffer %s",
                   asks_ahead ? "asked for" : "not asked for");

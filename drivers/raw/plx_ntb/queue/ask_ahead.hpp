@@ -6,6 +6,8 @@
 
 #include <timed_choice.hpp>
 
+#include "queue/wire.hpp"
+
 namespace plx::queue
 {
 
@@ -19,28 +21,19 @@ namespace plx::queue
 class AskAhead
 {
 public:
-    /// Of stores that are judged together, at least.
-    static constexpr uint64_t piece_bytes = uint64_t{128} << 10;
+    /// Messages in a row from which on their cycles count: those of fewer are not the stores alone.
+    static constexpr unsigned messages_least = 8;
+    /// Bytes. Longer messages ask for lines of their own, whatever is chosen here.
+    static constexpr uint32_t longest = 2048;
 
     /// For what is stored next.
     bool asks() const { return choice_.way() == 0; }
     bool in_force() const { return choice_.in_force() == 0; }
-    /// @param bytes   stored through this CPU's caches, in a burst
+    /// @param bytes   stored through this CPU's caches, of a run of messages that all went
     /// @param cycles  that took
-    void took(uint64_t bytes, uint64_t cycles)
-    {
-        bytes_ += bytes;
-        cycles_ += cycles;
-        if (bytes_ < piece_bytes)
-            return;
-        choice_.took(bytes_ / line_bytes, cycles_);
-        bytes_ = cycles_ = 0;
-    }
+    void took(uint64_t bytes, uint64_t cycles) { choice_.took(bytes / wire::line_bytes, cycles); }
 
 private:
-    static constexpr uint64_t line_bytes = 64;
-    static_assert(piece_bytes / line_bytes >= ntb::TimedChoice::block_units);
-    uint64_t bytes_ = 0, cycles_ = 0;
     ntb::TimedChoice choice_;
 };
 

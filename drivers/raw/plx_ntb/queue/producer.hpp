@@ -528,36 +528,49 @@ struct Sending {
     bool simple = true;         ///< all can be freed with one put
 };
 
-/// Shorter bursts say nothing of how to store: what they cost is not the stores alone.
-inline constexpr unsigned timed_burst = 8;
-
-/// Whether the rest of a burst is long messages that are stored through the caches, whose cycles
-/// are to be counted. Where the way to store was given, there is no clock.
-[[gnu::always_inline]] inline bool times_stores(const Tx &q, rte_mbuf *const *mbufs, unsigned n)
+/// Whether a burst may go on with a run of long messages that AskAhead is for. Where the way to
+/// store was given, there is no clock.
+[[gnu::always_inline]] inline bool may_ask_ahead(const Tx &q, rte_mbuf *const *mbufs, unsigned n)
 {
-    return n >= timed_burst && q.stores == Stores::plain && q.s.cycles != nullptr &&
-           mbufs[0] != nullptr && mbufs[0]->pkt_len > q.inline_max;
+    constexpr unsigned last = AskAhead::messages_least - 1;
+    static_assert(AskAhead::longest == Plain::own_above);
+    return n > last && q.s.cycles != nullptr && mbufs[0] != nullptr && mbufs[last] != nullptr &&
+           std::min(mbufs[0]->pkt_len, mbufs[last]->pkt_len) > q.inline_max &&
+           std::max(mbufs[0]->pkt_len, mbufs[last]->pkt_len) <= AskAhead::longest;
 }
 
-/// Counts the cycles of such messages, while it exists.
-class TimedStores
+/// The cycles of what may be a run of long messages. They are looked at however the messages are
+/// stored, so that no way of the trial of stores is dearer by it.
+class TimedRun
 {
-    Tx &q_;
     const bool timed_;
-    const uint64_t bytes_, begin_;
+    const Stores stores_;
+    const unsigned messages_;
+    const uint64_t long_messages_, bytes_, begin_;
 
 public:
-    [[gnu::always_inline]] TimedStores(Tx &q, bool timed)
-        : q_(q), timed_(timed), bytes_(q.stats.cpu_bytes), begin_(timed ? q.s.cycles() : 0)
+    /// @param sending  the chunk so far  @param mbufs, n  the burst that it is of
+    [[gnu::always_inline]] TimedRun(const Tx &q, const Sending &sending, rte_mbuf *const *mbufs,
+                                    unsigned n)
+        : timed_(may_ask_ahead(q, mbufs + sending.done.messages, n - sending.done.messages)),
+          stores_(q.stores), messages_(sending.done.messages),
+          long_messages_(sending.long_messages), bytes_(q.stats.cpu_bytes),
+          begin_(timed_ ? q.s.cycles() : 0)
     {
     }
-    [[gnu::always_inline]] ~TimedStores()
+    /// What ended for want of room, or had other messages in it, says nothing: what it took is not
+    /// the stores alone.
+    [[gnu::always_inline]] void end(Tx &q, const Sending &sending) const
     {
-        if (timed_)
-            q_.ask_ahead.took(q_.stats.cpu_bytes - bytes_, q_.s.cycles() - begin_);
+        if (!timed_)
+            return;
+        const uint64_t cycles = q.s.cycles() - begin_;
+        const unsigned messages = sending.done.messages - messages_;
+        if (sending.why == Put::taken && messages >= AskAhead::messages_least &&
+            sending.long_messages - long_messages_ == messages && stores_ == Stores::plain &&
+            q.stores == Stores::plain)
+            q.ask_ahead.took(q.stats.cpu_bytes - bytes_, cycles);
     }
-    TimedStores(const TimedStores &) = delete;
-    TimedStores &operator=(const TimedStores &) = delete;
 };
 
 /// Puts messages that put_run() does not handle into a chunk: consecutive long ones, or one that is
@@ -568,10 +581,7 @@ template <MemPolicy Mem, class Metas>
                                               const rte_mempool *pool)
 {
     Progress &p = sending.done;
-    if (p.messages >= n || p.lines > chunk_stop)
-        return;
-    const TimedStores timed(q, times_stores(q, mbufs + p.messages, n - p.messages));
-    do {
+    while (p.messages < n && p.lines <= chunk_stop) {
         const rte_mbuf *m = mbufs[p.messages];
         if (m == nullptr) [[unlikely]] {
             sending.why = Put::invalid;
@@ -593,7 +603,7 @@ template <MemPolicy Mem, class Metas>
         if (m->pkt_len <= q.inline_max || taken.lines > 1)
             return;
         sending.long_messages++;
-    } while (p.messages < n && p.lines <= chunk_stop);
+    }
 }
 
 /// A chunk without a message: only pad lines, if the first message did not fit before the end.
@@ -632,7 +642,11 @@ template <MemPolicy Mem, class Metas>
             before = p.messages;
             p = put_run<Mem>(q, out, p, mbufs, metas, n, pool);
         } while (p.messages < n && p.messages != before);
-        put_others<Mem>(q, out, sending, mbufs, metas, n, pool);
+        if (p.messages < n && p.lines <= chunk_stop) {
+            const TimedRun run(q, sending, mbufs, n);
+            put_others<Mem>(q, out, sending, mbufs, metas, n, pool);
+            run.end(q, sending);
+        }
     } while (p.messages < n && p.lines <= chunk_stop && sending.why == Put::taken);
     if (p.messages == 0) [[unlikely]]
         return {0, publish_pads<Mem>(q, out, p.lines, sending.why)};

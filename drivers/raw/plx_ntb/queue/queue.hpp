@@ -107,7 +107,8 @@ struct TxSetup {
     uint32_t inline_max;          ///< bytes; up to it messages travel in the ring
     EngineSetup by_engine = {};
     Stores stores = Stores::plain; ///< in force, or to begin with
-    /// A clock in CPU cycles, by which `stores` is chosen under traffic; NULL: it stays.
+    /// A clock in CPU cycles, by which `stores` is chosen under traffic, and whether plain ones ask
+    /// for the next buffer's lines; NULL: `stores` stays, and they do.
     uint64_t (*cycles)() = nullptr;
     Learned *learned = nullptr; ///< kept longer than this connection; or NULL
     /// Bytes: longer messages go into receive buffers, those between inline_max and it where lines
