@@ -332,6 +332,18 @@ class Files(unittest.TestCase):
         self.assertEqual(sum("built in place" in name for name in names) * 2, len(names), names)
         self.assertGreater(len(names), 0)
 
+    def test_what_an_emulator_ran_is_named_so(self):
+        run = copy.deepcopy(EXAMPLE)
+        for one in run["points"]:
+            one.update(operation="rxe-send", device="QEMU, TCG", pattern="not read")
+        built = model.build([load.load(self.write("run", run))])
+        figures = built.of_mode("rate")
+        self.assertGreater(len(figures), 0)
+        for figure in figures:
+            self.assertTrue(plots.line_name(figure, False).endswith("not read, software emulation (QEMU, TCG)"))
+        genuine = model.build([load.load(self.write("example", EXAMPLE))]).of_mode("rate")
+        self.assertFalse(any("emulation" in plots.line_name(figure, False) for figure in genuine))
+
     def write(self, name, content):
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())

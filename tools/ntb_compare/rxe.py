@@ -4,6 +4,7 @@ which its rows say. They show what a program of verbs gets where there is nothin
 import pathlib
 import re
 
+from ntb_report import model
 from ntb_sockets.programs import UNPACKED, find
 
 from . import guests, pair, programs, testpmd, verbs
@@ -151,7 +152,7 @@ class SoftRoce:
         for size in sizes:
             said = [parts.get((f"ib_{self.operation}_{what}", size), "") for what in ("lat", "bw")]
             trips, messages = verbs.read_latency(said[0], size, self.operation == "read"), verbs.read_bandwidth(said[1], size)
-            made.append({**verbs.line_of(size, trips, messages, place), "device": f"QEMU, {SoftRoce.accelerator.upper()}"})
+            made.append({**verbs.line_of(size, trips, messages, place), "device": f"{model.EMULATED_ON}, {SoftRoce.accelerator.upper()}"})
         return made
 
 

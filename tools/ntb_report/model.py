@@ -17,6 +17,8 @@ OURS = ("queue", "send", "port", "testpmd-port", "testpmd-port-zerocopy", "write
         "compare-swap")
 SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "in_flight", "queues", "offered_rate", "copy", "copy_mode", "build",
           "completion", "region", "lcores", "server_lcores", "pattern", "verified", "clock")
+# The device of a point that an emulator ran begins so (ntb_compare/rxe.py).
+EMULATED_ON = "QEMU"
 # Programs as they come: the operation of such a point is LOAD:WAY.
 WAYS = {"tcp": "TCP loopback", "unix": "AF_UNIX", "ring": "ntbmsg", "absent": "preload, no daemon", "loopback": "loopback",
         "veth": "veth", "memif": "net_tap, memif", "ntb-net": "ntb-net"}

@@ -54,6 +54,8 @@ def line_name(figure, several_commits):
         words.append("built in place")
     if figure.pattern == "not read":
         words.append("not read")
+    if figure.device.startswith(model.EMULATED_ON):
+        words.append(f"software emulation ({figure.device})")
     if several_commits and figure.operation != model.LIMIT:
         words.append(figure.commit[:9])
     return ", ".join(words)
