@@ -320,6 +320,35 @@ TEST_F(Ends, ANewConnectionWorksWhenThePeerComesBack)
     expect(b.recv_cq, {{2, NTBV_SUCCESS}});
 }
 
+// As the guide says: one more is a peer that does not answer.
+TEST_F(Ends, APeerBeyondTheMostIsNotReachedUntilAnotherHasGone)
+{
+    const auto others = [this] {
+        std::vector<std::unique_ptr<ntb::verbs::Loopback>> made;
+        for (std::uint16_t lid = 3; lid < 3 + NTBV_MAX_LINKS - 1; ++lid) {
+            made.push_back(ntb::verbs::Loopback::create(1 << 12));
+            EXPECT_EQ(a.attach(made.back()->end(0), lid), 0) << lid;
+        }
+        return made;
+    }();
+    constexpr std::uint16_t beyond = 3 + NTBV_MAX_LINKS;
+    const auto one_more = ntb::verbs::Loopback::create(1 << 12);
+    EXPECT_EQ(a.attach(one_more->end(0), beyond), -ENOSPC);
+    qa = a.make(NTBV_RC);
+    ntbv_qp_attr attr = attributes();
+    attr.retry_cnt = 0;
+    ASSERT_EQ(to_init(qa, NTBV_RC), 0);
+    ASSERT_EQ(to_rtr(qa, NTBV_RC, beyond, 0x123), 0);
+    ASSERT_EQ(to_rts(qa, NTBV_RC, attr), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 1, {}, 0).post(qa), 0);
+    EXPECT_TRUE(take(a.cq).empty());
+    clock.outlast_silence();
+    expect(a.cq, {{1, NTBV_RETRY_EXC_ERR}});
+    others.front()->kill();
+    run();
+    EXPECT_EQ(a.attach(one_more->end(0), beyond), 0);
+}
+
 TEST_F(Ends, TwoWaysToOneAddressAreRefused)
 {
     const auto other = ntb::verbs::Loopback::create(1 << 16);

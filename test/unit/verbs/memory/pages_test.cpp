@@ -59,6 +59,15 @@ TEST(Pages, OfThatOthersHaveAPromiseAreNot)
     if (syscall(SYS_mlock, locked.memory, page) == 0) {
         EXPECT_FALSE(is_plain_memory(locked.memory, page));
     }
+    // Where the machine has some to give.
+    constexpr std::size_t huge = std::size_t{2} << 20;
+    void *pages = mmap(nullptr, huge, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    if (pages != MAP_FAILED) {
+        EXPECT_FALSE(is_plain_memory(static_cast<std::byte *>(pages), huge));
+        EXPECT_FALSE(is_plain_memory(static_cast<std::byte *>(pages) + page, page));
+        munmap(pages, huge);
+    }
     for (const int rights : {PROT_READ, PROT_NONE, PROT_READ | PROT_WRITE | PROT_EXEC}) {
         const Area other;
         mprotect(other.memory, page, rights);
