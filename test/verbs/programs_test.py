@@ -24,6 +24,7 @@ from programs import find_programs, free_port, is_bound, listens, unpacked
 
 SERVER = "127.0.0.1"
 SKIPPED = 77
+NOBODY = 65534
 # perftest measures the CPU's frequency for each figure, and ends without one where its samples spread too far because
 # others have the CPU. That says nothing of what it ran over.
 GAVE_UP = "Can't produce a report"
@@ -180,7 +181,7 @@ def options(lab, _carrier, library, other_abi):
     if as_root():  # of another user
         setuid = lab.folder / "setuid"
         shutil.copy("/bin/true", setuid)
-        os.chown(setuid, 65534, 65534)
+        os.chown(setuid, NOBODY, NOBODY)
         setuid.chmod(0o4755)
         refuses(1, "is setuid: nothing can be loaded into it", *here, setuid)
 
@@ -340,6 +341,31 @@ def direct(lab, carrier, library, _other_abi):
     server.child.wait()
     client.end(1)
     expect("Failed status 12" in client.text(), client.text())
+    hosts.stop()
+
+
+def become_anybody(*files):
+    """Gives up what root may, all of it. The files have to be for everybody."""
+    if as_root():
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    if not all(os.access(file, os.R_OK | os.X_OK) for file in files):
+        print("the build folder is not for every user")
+        sys.exit(SKIPPED)
+
+
+def unprivileged(lab, carrier, library, _other_abi):
+    """Daemons and programs of a user without rights (main() has become one), with direct memory and by librdmacm, too."""
+    need("ibv_rc_pingpong", "rping", "ib_write_bw")
+    expect(not as_root(), "root has no rights to be without")
+    hosts = Hosts(lab, carrier, library)
+    hosts.pair("ibv_rc_pingpong", "-c")
+    port = free_port()
+    hosts.managed(("rping", "-s", "-a", SERVER, "-p", port, "-C", 3), ("rping", "-c", "-a", SERVER, "-p", port, "-V", "-C", 3))
+    hosts.options = {"a": ("--direct",), "b": ("--direct", "-v")}
+    said = hosts.measure("ib_write_bw", "-s", 65536, "-n", 5000)
+    expect(re.search(r"memory: [1-9]\d* regions", said), said)
     hosts.stop()
 
 
@@ -857,7 +883,7 @@ def long_ucx(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, beside, traps, pingpong, perftest, direct, killed, manager, rsockets,
+CASES = {case.__name__: case for case in (options, devices, beside, traps, pingpong, perftest, direct, unprivileged, killed, manager, rsockets,
                                           managed_perftest, qperf, fio, libfabric, ucx, mpi, manager_refusals, pyverbs, long_pingpong, sweeps, long_streams,
                                           long_libfabric, long_ucx)}
 
@@ -866,6 +892,8 @@ def main():
     case, carrier = sys.argv[1:3]
     find_programs()
     library, other_abi = (pathlib.Path(word).resolve() for word in sys.argv[6:8])
+    if case == unprivileged.__name__:
+        become_anybody(*sys.argv[3:6], library)
     run_case(case, [pathlib.Path(word).resolve() for word in sys.argv[3:6]],
              lambda lab: CASES[case](lab, carrier, library, other_abi))
 
