@@ -323,14 +323,11 @@ TEST_F(Ends, ANewConnectionWorksWhenThePeerComesBack)
 // As the guide says: one more is a peer that does not answer.
 TEST_F(Ends, APeerBeyondTheMostIsNotReachedUntilAnotherHasGone)
 {
-    const auto others = [this] {
-        std::vector<std::unique_ptr<ntb::verbs::Loopback>> made;
-        for (std::uint16_t lid = 3; lid < 3 + NTBV_MAX_LINKS - 1; ++lid) {
-            made.push_back(ntb::verbs::Loopback::create(1 << 12));
-            EXPECT_EQ(a.attach(made.back()->end(0), lid), 0) << lid;
-        }
-        return made;
-    }();
+    std::vector<std::unique_ptr<ntb::verbs::Loopback>> others;
+    for (std::uint16_t lid = 3; lid < 3 + NTBV_MAX_LINKS - 1; ++lid) {
+        others.push_back(ntb::verbs::Loopback::create(1 << 12));
+        ASSERT_EQ(a.attach(others.back()->end(0), lid), 0) << lid;
+    }
     constexpr std::uint16_t beyond = 3 + NTBV_MAX_LINKS;
     const auto one_more = ntb::verbs::Loopback::create(1 << 12);
     EXPECT_EQ(a.attach(one_more->end(0), beyond), -ENOSPC);

@@ -194,9 +194,8 @@ TEST_F(AskAheadInQueue, IsChosenByTheCyclesOfBursts)
         CostlyClock::set(2000, dear ? 1000 : 3000);
         EXPECT_NE(asked_in_a_burst(), 0u);
         unsigned asking = 0;
-        for (unsigned i = 0; i < 200; i++) {
+        for (unsigned i = 0; i < 200; i++)
             asking += asked_in_a_burst() != 0 ? 1 : 0;
-        }
         EXPECT_EQ(tx_asks_ahead(pair_.tx_half), !dear);
         if (dear)
             EXPECT_LT(asking, 20u);
