@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 namespace bench
@@ -14,7 +15,7 @@ namespace
 constexpr uint64_t ms = 1000000;
 /// Of what is written in turn where the benchmark owns the memory. The limits have the same choice,
 /// and more.
-constexpr uint32_t line_footprints[] = {32 << 10, 128 << 10, 512 << 10};
+constexpr uint32_t line_footprints[] = {32 << 10, 128 << 10, 512 << 10, 4 << 20};
 constexpr uint32_t footprints[] = {256 << 10, 1 << 20, 4 << 20};
 constexpr uint64_t bound = 3000 * ms;
 constexpr uint64_t rate_run = 25 * ms;
@@ -140,6 +141,13 @@ std::optional<Run> run_in(Session &session, const Measure &measure, bool timed, 
     return run;
 }
 
+std::span<const uint32_t> footprints_of(const Measure &measure)
+{
+    if (measure.kind == Kind::write_rate)
+        return line_footprints;
+    return footprints;
+}
+
 /// The best of all footprints, where there is a choice.
 std::optional<Run> take_run(Session &session, const Measure &measure, bool timed,
                             std::string &error)
@@ -147,8 +155,7 @@ std::optional<Run> take_run(Session &session, const Measure &measure, bool timed
     if (!owns_memory(measure))
         return run_in(session, measure, timed, 0, error);
     std::optional<Run> best;
-    for (const uint32_t footprint :
-         measure.kind == Kind::write_rate ? line_footprints : footprints) {
+    for (const uint32_t footprint : footprints_of(measure)) {
         if (footprint / measure.payload < 2 * measure.batch)
             continue;
         const auto run = run_in(session, measure, timed, footprint, error);
