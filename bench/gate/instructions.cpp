@@ -285,13 +285,18 @@ void run_payload()
 }
 
 constexpr Traffic queue_traffic[] = {
-    {"send.8x1", "recv.8x1", 8, 1},          {"send.64x1", "recv.64x1", 64, 1},
-    {"send.64x32", "recv.64x32", 64, 32},    {"send.256x32", "recv.256x32", 256, 32},
-    {"send.1518x1", "recv.1518x1", 1518, 1}, {"send.1518x32", "recv.1518x32", 1518, 32},
+    {"send.8x1", "recv.8x1", 8, 1},
+    {"send.64x1", "recv.64x1", 64, 1},
+    {"send.64x32", "recv.64x32", 64, 32},
+    {"send.256x1", "recv.256x1", 256, 1},
+    {"send.256x32", "recv.256x32", 256, 32},
+    {"send.1518x1", "recv.1518x1", 1518, 1},
+    {"send.1518x32", "recv.1518x32", 1518, 32},
 };
 constexpr Traffic channel_traffic[] = {
     {"chan.send.8x1", "chan.recv.8x1", 8, 1},
     {"chan.send.64x32", "chan.recv.64x32", 64, 32},
+    {"chan.send.256x1", "chan.recv.256x1", 256, 1},
     {"chan.send.1518x1", "chan.recv.1518x1", 1518, 1},
     {"chan.send.1518x32", "chan.recv.1518x32", 1518, 32},
 };

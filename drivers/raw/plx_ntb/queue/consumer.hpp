@@ -331,7 +331,8 @@ template <class Out>
 /// sending burst it is some hundred instructions, about as long as the lines take to arrive. Any
 /// earlier, the polling peer would have taken them away again. Only if the last messages were
 /// followed by a send, so that one-way traffic takes no lines away.
-template <MemPolicy Mem>
+/// @tparam Lines  of the answer, probably
+template <MemPolicy Mem, uint32_t Lines = 2>
 [[gnu::always_inline]] inline void expect_answer(Rx &q)
 {
     const Tx *tx = std::atomic_ref<const Tx *>(q.answers).load(std::memory_order_relaxed);
@@ -343,8 +344,8 @@ template <MemPolicy Mem>
         return;
     q.answers_at = head;
     const std::byte *line = tx->ring.line(head);
-    Mem::own(line);
-    Mem::own(line + wire::line_bytes);
+    for (uint32_t i = 0; i < Lines; i++)
+        Mem::own(line + i * wire::line_bytes);
 }
 
 /// Counts received messages and returns their credits in batches.
@@ -529,13 +530,14 @@ template <MemPolicy Mem, uint32_t Lines, class Out>
 {
     if (!out.wanted().takes(line, word, length)) [[unlikely]]
         return out.stop();
+    static_assert(longest_of(Lines) <= wire::inline_bytes_max); // each mbuf has that room
     rte_mbuf *const m = mbufs[0] = q.spare[--q.spares];
-    q.lone_more = 0;
-    expect_answer<Mem>(q);
+    q.lone_more = Lines > 2 ? Lines - 2 : 0;
+    expect_answer<Mem, std::max(Lines, 2u)>(q);
     std::byte *data = take_head(m, Rearm(q), word, length, line, out.from(0));
-    if constexpr (Lines == 2)
-        copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
-                                             line + wire::line_bytes + wire::cont_payload_offset);
+    for (uint32_t i = 1; i < Lines; i++)
+        copy_fixed<wire::cont_payload_bytes>(data + longest_of(i), line + i * wire::line_bytes +
+                                                                       wire::cont_payload_offset);
     consume_lines(q, Lines);
     out.count(length);
     return received<Mem>(q, 1, length);
@@ -563,8 +565,27 @@ template <MemPolicy Mem, class Out>
     return take_alone<Mem, 2>(*q, line, word, wire::word_length(word), mbufs, out);
 }
 
-/// A message that comes alone costs the time of the instructions here, so one of one or two lines
-/// goes straight through: no loop, no mbuf from the pool. All others are left to receive_runs().
+/// One of more lines, of at most lone_lines_max bytes, the first of which was found. All that is
+/// not alone, or not whole, is left to receive_runs().
+template <MemPolicy Mem, class Out>
+[[gnu::noinline]] int receive_lines(Rx *q, rte_mbuf **mbufs, Out out, unsigned n, uint64_t word)
+{
+    const std::byte *const line = q->ring.line(q->tail);
+    const uint32_t length = wire::word_length(word), lines = wire::inline_lines(length);
+    if (q->tail + (lines - 2) >= q->lone_until ||
+        (n != 1 && (n == 0 || has_come<Mem>(*q, line + lines * wire::line_bytes))))
+        return receive_runs<Mem>(q, mbufs, out, n, 0, 0);
+    return with_lines<3, alike_lines_max>(lines, [=]<uint32_t Lines>() {
+        if (!rest_is<Mem, Lines>(line, q->lone_tag)) [[unlikely]]
+            return receive_runs<Mem>(q, mbufs, out, n, 0, 0);
+        if (q->spares == 0) [[unlikely]]
+            return receive_with_spares<Mem>(q, mbufs, out, n);
+        return take_alone<Mem, Lines>(*q, line, word, length, mbufs, out);
+    });
+}
+
+/// A message that comes alone costs the time of the instructions here, so one of a few lines goes
+/// straight through: no loop, no mbuf from the pool. All others are left to receive_runs().
 template <MemPolicy Mem, class Out>
 int receive(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
 {
@@ -578,6 +599,8 @@ int receive(Rx *q, rte_mbuf **mbufs, Out out, unsigned n)
         return return_all<Mem>(*q);
     const uint32_t length = inline_length(word);
     if (length > q->few_lines_max) {
+        if (length <= q->lone_lines_max)
+            return receive_lines<Mem>(q, mbufs, out, n, word);
         if (Out::is_flow &&
             wire::word_kind(word) == static_cast<unsigned>(wire::Kind::long_message))
             return out.stop();

@@ -404,12 +404,6 @@ struct Progress {
     uint64_t bytes;
 };
 
-/// Longest inline message of so many lines.
-constexpr uint32_t longest_of(uint32_t lines)
-{
-    return static_cast<uint32_t>(wire::head_payload_bytes + (lines - 1) * wire::cont_payload_bytes);
-}
-
 /// Puts messages into a chunk, up to the first that is not like the one before @p mbufs, the last
 /// in the chunk, whose lines are Lines. What they have in common is computed in front of the loop:
 /// the compiler leaves it behind the loop's first way out. In a function of its own, which has
@@ -803,22 +797,23 @@ template <MemPolicy Mem>
     return send_any<Mem>(q, mbufs, meta, 1);
 }
 
-/// Stores a message of one or two lines in front of lone_until, and frees it. The first line is
-/// stored last, as in Chunk<Order::release>.
+/// Stores a message of Lines lines in front of lone_until, and frees it. The first line is stored
+/// last, as in Chunk<Order::release>.
 template <MemPolicy Mem, uint32_t Lines>
 [[gnu::always_inline]] inline int put_alone(Tx &q, rte_mbuf *m, const std::byte *data,
                                             uint32_t length, const Meta *meta)
 {
     constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
     std::byte *const line = q.ring.line(q.head);
-    Mem::own(line);
-    Mem::own(line + wire::line_bytes);
+    for (uint32_t i = 0; i < std::max(Lines, 2u); i++)
+        Mem::own(line + i * wire::line_bytes);
     const uint32_t tag = q.lone_tag;
-    if constexpr (Lines == 2)
-        Mem::rest(line + wire::line_bytes, data + head, length - head,
+    for (uint32_t i = 1; i < Lines; i++)
+        Mem::rest(line + i * wire::line_bytes, data + longest_of(i),
+                  i + 1 < Lines ? wire::cont_payload_bytes : length - longest_of(i),
                   wire::continuation_word(tag));
     const Meta &with = meta != nullptr ? *meta : no_meta;
-    Mem::body(line, Body(with.data, data, Lines == 2 ? head : length));
+    Mem::body(line, Body(with.data, data, Lines > 1 ? head : length));
     Mem::word(line, wire::head_word(tag, length, wire::Kind::inline_message, with.flags));
     Mem::flush();
     count_sent(q, {1, Lines, length});
@@ -833,12 +828,28 @@ template <MemPolicy Mem>
                                           uint32_t length, const Meta *meta)
 {
     if (length > two_lines_max)
-        __builtin_unreachable(); // lone_max is not more: the copy needs no loop
+        __builtin_unreachable(); // the copy needs no loop
     return put_alone<Mem, 2>(*q, m, data, length, meta);
 }
 
-/// A message that is sent alone costs the time of the instructions here, so the usual one of one or
-/// two lines goes straight into the ring: no chunk, no loop.
+/// A message of three lines and more, where they all lie in front of lone_until, as two would.
+template <MemPolicy Mem>
+[[gnu::noinline]] int put_lines_alone(Tx *q, rte_mbuf **mbufs, const std::byte *data,
+                                      const Meta *meta)
+{
+    rte_mbuf *const m = mbufs[0];
+    const uint32_t length = m->pkt_len, lines = wire::inline_lines(length);
+    if (q->head + (lines - 2) >= q->lone_until) [[unlikely]]
+        return send_any<Mem>(q, mbufs, meta, 1);
+    return with_lines<3, alike_lines_max>(lines, [=]<uint32_t Lines>() {
+        if (length <= longest_of(Lines - 1) || length > longest_of(Lines))
+            __builtin_unreachable(); // the copy needs no loop
+        return put_alone<Mem, Lines>(*q, m, data, length, meta);
+    });
+}
+
+/// A message that is sent alone costs the time of the instructions here, so the usual one of a few
+/// lines goes straight into the ring: no chunk, no loop.
 template <MemPolicy Mem>
 int send_alone(Tx *q, rte_mbuf **mbufs, const Meta *meta)
 {
@@ -851,9 +862,11 @@ int send_alone(Tx *q, rte_mbuf **mbufs, const Meta *meta)
         !readable(m, r.data_off(), length)) [[unlikely]]
         return send_alone_otherwise<Mem>(q, mbufs, meta);
     const auto *data = static_cast<const std::byte *>(m->buf_addr) + r.data_off();
-    if (length > wire::head_payload_bytes)
+    if (length <= wire::head_payload_bytes)
+        return put_alone<Mem, 1>(*q, m, data, length, meta);
+    if (length <= two_lines_max)
         return put_two_lines_alone<Mem>(q, m, data, length, meta);
-    return put_alone<Mem, 1>(*q, m, data, length, meta);
+    return put_lines_alone<Mem>(q, mbufs, data, meta);
 }
 
 template <MemPolicy Mem>

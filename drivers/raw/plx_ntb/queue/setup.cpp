@@ -262,7 +262,7 @@ int tx_open(Tx *q, const TxSetup &s)
     q->stores_due = next_look_at_stores(*q);
     q->inline_alone = std::min(s.inline_max, q->max_message);
     q->inline_max = std::min(inline_most, q->max_message);
-    q->lone_max = std::min(q->inline_alone, two_lines_max);
+    q->lone_max = std::min(q->inline_alone, longest_of(alike_lines_max));
     q->lone_until = 0;
     q->inline_bound.open({.always = q->inline_alone,
                           .at_most = s.inline_cycles != nullptr ? q->inline_max : q->inline_alone,
@@ -308,6 +308,7 @@ int rx_open(Rx *q, const RxSetup &s)
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
     q->few_lines_max = std::min(s.max_message, two_lines_max);
+    q->lone_lines_max = std::min(s.max_message, longest_of(alike_lines_max));
     q->many_lines_max = std::min(s.max_message, inline_bytes_max);
     // At least one line, at most what is always available to the peer.
     q->low_water = std::min(std::max(q->per_buffer.ceil(s.max_message), buffers_per_line),

@@ -87,7 +87,8 @@ struct alignas(64) Tx {
     uint32_t inline_max; ///< longest message of a burst that travels in the ring; may change
     /// Messages of at most lone_max bytes that are sent alone begin in front of lone_until: up to
     /// there two lines fit, before the end of the ring and into the room that is known, and carry
-    /// lone_tag. 0: to be looked for, and so while the half is not open or is broken.
+    /// lone_tag; of more lines the last but one lies in front of it. 0: to be looked for, and so
+    /// while the half is not open or is broken.
     uint32_t lone_max;
     uint32_t lone_tag;
     uint64_t lone_until;
@@ -134,8 +135,12 @@ inline uint32_t messages_of(const Tx &q)
     return static_cast<uint32_t>(q.stats.messages - q.sent_before);
 }
 
-/// Longest inline message of two lines.
-inline constexpr uint32_t two_lines_max = wire::head_payload_bytes + wire::cont_payload_bytes;
+/// Longest inline message of so many lines.
+constexpr uint32_t longest_of(uint32_t lines)
+{
+    return static_cast<uint32_t>(wire::head_payload_bytes + (lines - 1) * wire::cont_payload_bytes);
+}
+inline constexpr uint32_t two_lines_max = longest_of(2);
 /// Messages of at most so many lines that are alike have loops of their own, for each number of
 /// lines: up to 256 bytes, what travels in the ring in any case.
 inline constexpr uint32_t alike_lines_max = wire::inline_lines(256);
@@ -173,12 +178,13 @@ struct alignas(64) Rx {
     RingPlace ring; ///< own message ring
     uint64_t tail;  ///< lines consumed in this epoch
     /// A message that comes alone is looked for in front of lone_until: up to there two lines and
-    /// the one behind them lie before the end of the ring, and carry lone_tag. 0: to be looked for,
-    /// and so while the half is not ready.
+    /// the one behind them lie before the end of the ring, and carry lone_tag; of more lines the
+    /// last but one lies in front of it. 0: to be looked for, and so while the half is not ready.
     uint64_t lone_until;
     uint32_t lone_tag;
     uint32_t returned;       ///< lines credited to the peer, modulo 2^32
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
+    uint32_t lone_lines_max; ///< longest that is looked for alone, minding it too
     uint32_t many_lines_max; ///< longest inline message, minding it too
     uint32_t batch;          ///< credits return when this many are due
     uint32_t lone_more;      ///< lines behind the first two of a message in the ring that was the
