@@ -230,6 +230,7 @@ bool Connection::find_place(std::size_t wanted)
     const ssize_t found = ntbclient_place(conn_, wanted, &place);
     lane_.run = found > 0 ? static_cast<std::size_t>(found) : 0;
     lane_.at = static_cast<std::byte *>(place);
+    lane_.zeroed = nullptr; // the last time round, or another ring
     lane_.may_mark =
         ntbclient_peer_word(conn_) != 0; // the peer shares the memory, if it has left one
     return wanted <= lane_.run;
@@ -246,9 +247,10 @@ void Connection::shown(std::size_t whole)
 {
     note_sent(ntbclient_placed(conn_, whole, 0), whole);
     // The peer looks where the next one begins, but not yet behind that. If it is as long as this
-    // one, its other lines and the word behind it are there.
-    for (std::size_t at = line; at <= whole && at + line <= lane_.run; at += line)
+    // one, its other lines are there, and the word behind it is zero.
+    for (std::size_t at = line; at < whole && at + line <= lane_.run; at += line)
         own(lane_.at + at);
+    lane_.zero_ahead(whole);
 }
 
 // With the first line of a message that is collected. @retval false the peer is not what it should

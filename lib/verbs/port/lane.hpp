@@ -71,6 +71,9 @@ struct Lane {
     std::size_t kept = 0;    ///< bytes of messages that go before it, and are not there yet
     bool may_mark = false;   ///< the peer reads the memory that is written here
     bool is_watched = false; ///< it looks at the word where the next message begins
+    /// Where a zero lies already that a message may have behind it, if that is behind `at`: nothing
+    /// is stored there until `at` has passed it.
+    const std::byte *zeroed = nullptr;
 
     /// Room for a message whose footprint that is. NULL: not here, or not now
     std::byte *room(std::size_t wanted)
@@ -94,10 +97,21 @@ struct Lane {
     {
         if (!may_mark || whole + sizeof(lane::Prefix) > run) [[unlikely]]
             return false;
-        lane::put_prefix(at + whole, 0);
+        if (at + whole != zeroed)
+            lane::put_prefix(at + whole, 0);
         lane::put_prefix(at, lane::prefix_of(bytes, lane::marked));
         is_watched = true;
         return true;
+    }
+    /// Once a message has been shown: puts the zero that the next one, if it is as long, will have
+    /// behind it. The peer, or its prefetcher, asks for that line when it looks in front of it, and
+    /// a store to it would hold up the mark (doc/decisions/080-a-zero-that-is-there-already.md).
+    void zero_ahead(std::size_t whole)
+    {
+        if (whole + sizeof(lane::Prefix) > run)
+            return;
+        lane::put_prefix(at + whole, 0);
+        zeroed = at + whole;
     }
 };
 

@@ -220,6 +220,37 @@ TEST_F(Marks, EveryKindOfMessageIsSeenBehindOne)
     EXPECT_TRUE(ports[0]->alive() && ports[1]->alive());
 }
 
+/// The zero behind a message may be there already: not what lay there before the ring went round.
+TEST_F(Marks, HaveAZeroBehindThemEachTimeRound)
+{
+    constexpr std::uint64_t ones = UINT64_MAX;
+    for (const std::uint32_t bytes : {8u, 64u, 100u}) {
+        ASSERT_TRUE(put(*ports[0], bytes, 1, true));
+        expect_next(*ports[1], bytes, 1);
+        for (unsigned i = 0; i < 32768 / 128; i++) {
+            ASSERT_TRUE(put(*ports[0], 100, ones));
+            expect_next(*ports[1], 100, ones);
+        }
+        ASSERT_TRUE(put(*ports[0], 8, 2, true));
+        expect_next(*ports[1], 8, 2);
+        EXPECT_FALSE(looks_at_count(1));
+        EXPECT_TRUE(ports[1]->watch().is_quiet());
+        ASSERT_TRUE(put(*ports[0], bytes, 3, true));
+        expect_next(*ports[1], bytes, 3);
+        EXPECT_TRUE(ports[1]->watch().is_quiet());
+    }
+}
+
+TEST_F(Marks, WaitForNoStoreBehindThem)
+{
+    ASSERT_TRUE(put(*ports[0], 8, 1, true));
+    const std::byte *const ring = put_prefix(128, 7, 3);
+    ASSERT_TRUE(put(*ports[0], 8, 2, true)); // from 64 on
+    std::uint64_t behind;
+    memcpy(&behind, ring + 128, sizeof(behind));
+    EXPECT_EQ(behind, 7 | std::uint64_t{3} << 32) << "it was zero when the first one had gone";
+}
+
 TEST_F(Marks, HaveToBeWithinTheRingAndCounted)
 {
     ASSERT_TRUE(put(*ports[0], 8, 1, true));
