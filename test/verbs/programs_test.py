@@ -12,6 +12,7 @@ import platform
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -380,6 +381,31 @@ def killed(lab, carrier, library, _other_abi):
     server.child.wait()
     client.end(1)
     expect("Failed status 12" in client.text(), client.text())
+    hosts.pair("ibv_rc_pingpong")
+    hosts.stop()
+
+
+def absent(lab, carrier, library, _other_abi):
+    """A queue pair whose peer's host has a daemon and no verbs program: its requests end as where nobody answers."""
+    need("ibv_rc_pingpong", "ibv_devinfo")
+    hosts = Hosts(lab, carrier, library)
+    # Of a process that has ended.
+    done = hosts.run("a", "ibv_devinfo", "-v")
+    lid = int(re.search(r"port_lid:\s+(\d+)", done.stdout)[1])
+    gid = "".join(re.search(r"GID\[ *0\]:\s+([0-9a-f:]+)", done.stdout)[1].split(":"))
+    with socket.create_server((SERVER, 0)) as listener:
+        listener.settimeout(PATIENCE)
+        port = listener.getsockname()[1]
+        client = lab.start(hosts.under("b", "ibv_rc_pingpong", "-g", 0, "-p", port, SERVER), "client")
+        peer = listener.accept()[0]
+        with peer:
+            # As ibv_rc_pingpong tells its peer of its queue pair.
+            peer.settimeout(PATIENCE)
+            asked = peer.recv(64)
+            peer.sendall(f"{lid:04x}:{0x123:06x}:{0:06x}:{gid}\0".encode())
+            expect(len(asked) == 52 and asked.count(b":") == 3, asked)
+            client.await_text("Failed status transport retry counter exceeded (12)")
+    client.end(1)
     hosts.pair("ibv_rc_pingpong")
     hosts.stop()
 
@@ -883,7 +909,7 @@ def long_ucx(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, beside, traps, pingpong, perftest, direct, unprivileged, killed, manager, rsockets,
+CASES = {case.__name__: case for case in (options, devices, beside, traps, pingpong, perftest, direct, unprivileged, killed, absent, manager, rsockets,
                                           managed_perftest, qperf, fio, libfabric, ucx, mpi, manager_refusals, pyverbs, long_pingpong, sweeps, long_streams,
                                           long_libfabric, long_ucx)}
 
