@@ -344,8 +344,11 @@ template <MemPolicy Mem, uint32_t Lines = 2>
         return;
     q.answers_at = head;
     const std::byte *line = tx->ring.line(head);
-    for (uint32_t i = 0; i < Lines; i++)
-        Mem::own(line + i * wire::line_bytes);
+    Mem::own(line);
+    Mem::own(line + wire::line_bytes);
+    if (Lines > 2 && tx->ring.left(head) >= Lines)
+        for (uint32_t i = 2; i < Lines; i++)
+            Mem::own(line + i * wire::line_bytes);
 }
 
 /// Counts received messages and returns their credits in batches.
@@ -565,8 +568,8 @@ template <MemPolicy Mem, class Out>
     return take_alone<Mem, 2>(*q, line, word, wire::word_length(word), mbufs, out);
 }
 
-/// One of more lines, of at most lone_lines_max bytes, the first of which was found. All that is
-/// not alone, or not whole, is left to receive_runs().
+/// One of more lines, of at most lone_lines_max bytes, the first of which was found. What is not
+/// whole, and what others have come behind if these are asked for, is left to receive_runs().
 template <MemPolicy Mem, class Out>
 [[gnu::noinline]] int receive_lines(Rx *q, rte_mbuf **mbufs, Out out, unsigned n, uint64_t word)
 {

@@ -832,7 +832,7 @@ template <MemPolicy Mem>
     return put_alone<Mem, 2>(*q, m, data, length, meta);
 }
 
-/// A message of three lines and more, where they all lie in front of lone_until, as two would.
+/// A message of three lines and more: its last but one lies in front of lone_until, as of two.
 template <MemPolicy Mem>
 [[gnu::noinline]] int put_lines_alone(Tx *q, rte_mbuf **mbufs, const std::byte *data,
                                       const Meta *meta)

@@ -142,7 +142,8 @@ constexpr uint32_t longest_of(uint32_t lines)
 }
 inline constexpr uint32_t two_lines_max = longest_of(2);
 /// Messages of at most so many lines that are alike have loops of their own, for each number of
-/// lines: up to 256 bytes, what travels in the ring in any case.
+/// lines: up to 256 bytes, what travels in the ring in any case. Those that go and come alone have
+/// ways of their own up to the same number.
 inline constexpr uint32_t alike_lines_max = wire::inline_lines(256);
 
 /// Calls @p call<Lines>() where @p lines is Lines, First to Last.
@@ -184,7 +185,7 @@ struct alignas(64) Rx {
     uint32_t lone_tag;
     uint32_t returned;       ///< lines credited to the peer, modulo 2^32
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
-    uint32_t lone_lines_max; ///< longest that is looked for alone, minding it too
+    uint32_t lone_lines_max; ///< longest one (bytes) that is looked for alone, minding it too
     uint32_t many_lines_max; ///< longest inline message, minding it too
     uint32_t batch;          ///< credits return when this many are due
     uint32_t lone_more;      ///< lines behind the first two of a message in the ring that was the

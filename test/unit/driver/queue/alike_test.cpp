@@ -340,6 +340,29 @@ TEST_P(AlikeBurst, AFlowEndsInFrontOfWhatIsNotOfIt)
             }
 }
 
+TEST_P(AlikeBurst, AFlowDoesNotTakeALoneMessageThatIsNotOfIt)
+{
+    for (const uint32_t length : lengths)
+        for (const unsigned most : {1u, 9u})
+            for (const auto &[other, longest] : {std::pair{Meta{flow_data + 1, 3, 0}, 1024u},
+                                                 std::pair{Meta{flow_data, 2, 0}, 1024u},
+                                                 std::pair{Meta{flow_data, 3, 0}, length - 1}}) {
+                if (length == 0)
+                    continue;
+                Pair pair(ops());
+                pair.receive(1);
+                std::vector<rte_mbuf *> in = burst(pair, 1, length, 1);
+                ASSERT_EQ(pair.send(in, &other), 1);
+                std::array<rte_mbuf *, 9> out;
+                RxFlow flow = flow_to_receive(longest);
+                ASSERT_EQ(ops().rx_flow(pair.rx_half, out.data(), flow, most), 0) << length;
+                EXPECT_EQ(flow.other, 1u) << length;
+                expect_all(pair, 1, length, 1);
+                pair.close();
+                EXPECT_TRUE(pair.nothing_leaked());
+            }
+}
+
 TEST_P(AlikeBurst, AFlowEndsInFrontOfALongerMessage)
 {
     for (const uint32_t longer : {65u, 256u, 1500u})

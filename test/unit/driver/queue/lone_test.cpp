@@ -2,6 +2,7 @@
 // Messages in the ring that are sent and received alone, which have ways of their own by their
 // number of lines.
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -111,7 +112,7 @@ TEST_P(Lone, EachTakesASpareMbuf)
 {
     for (const uint32_t n : lengths) {
         const bool is_short = n <= longest_of(alike_lines_max);
-        Pair pair(ops());
+        Pair pair(ops(), {.ring_lines = 1024}); // none comes to its end
         send_one(pair, 8, 0);
         receive_one(pair, 8, 0, 1);
         for (uint32_t id = 1; id < 3 * Rx::spares_max; id++) {
@@ -163,6 +164,24 @@ TEST_P(Lone, NothingIsTakenUntilAllLinesAreThere)
             pair.close();
             EXPECT_TRUE(pair.nothing_leaked());
         }
+}
+
+TEST_P(Lone, ALineThatSaysMoreThanItsTagIsTheEnd)
+{
+    for (const uint32_t n : lengths)
+        for (uint32_t wrong = 1; wrong < wire::inline_lines(n); wrong++)
+            for (const unsigned most : {1u, 4u}) {
+                Pair pair(ops());
+                send_one(pair, 8, 0);
+                receive_one(pair, 8, 0, 1);
+                send_one(pair, n, 1);
+                std::byte *const line = pair.rx_half->ring.line(pair.rx_half->tail + wrong);
+                line[wire::cont_payload_offset - 1] = std::byte{1};
+                rte_mbuf *out[4];
+                EXPECT_EQ(pair.rx(out, nullptr, most), -EPROTO) << n << ", line " << wrong;
+                pair.close();
+                EXPECT_TRUE(pair.nothing_leaked());
+            }
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, Lone, testing::ValuesIn(all_ops), ops_name);
