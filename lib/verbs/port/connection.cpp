@@ -246,7 +246,7 @@ void Connection::show_otherwise(std::uint32_t bytes)
 void Connection::shown(std::size_t whole)
 {
     note_sent(ntbclient_placed(conn_, whole, 0), whole);
-    // The peer looks where the next one begins, but not yet behind that. If it is as long as this
+    // Not the line where the next one begins, at which the peer looks. If it is as long as this
     // one, its other lines are there, and the word behind it is zero.
     for (std::size_t at = line; at < whole && at + line <= lane_.run; at += line)
         own(lane_.at + at);

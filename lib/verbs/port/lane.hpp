@@ -108,7 +108,7 @@ struct Lane {
     /// a store to it would hold up the mark (doc/decisions/080-a-zero-that-is-there-already.md).
     void zero_ahead(std::size_t whole)
     {
-        if (whole + sizeof(lane::Prefix) > run)
+        if (!may_mark || whole + sizeof(lane::Prefix) > run)
             return;
         lane::put_prefix(at + whole, 0);
         zeroed = at + whole;

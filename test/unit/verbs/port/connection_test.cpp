@@ -231,24 +231,29 @@ TEST_F(Marks, HaveAZeroBehindThemEachTimeRound)
             ASSERT_TRUE(put(*ports[0], 100, ones));
             expect_next(*ports[1], 100, ones);
         }
-        ASSERT_TRUE(put(*ports[0], 8, 2, true));
-        expect_next(*ports[1], 8, 2);
-        EXPECT_FALSE(looks_at_count(1));
-        EXPECT_TRUE(ports[1]->watch().is_quiet());
-        ASSERT_TRUE(put(*ports[0], bytes, 3, true));
-        expect_next(*ports[1], bytes, 3);
-        EXPECT_TRUE(ports[1]->watch().is_quiet());
+        for (const std::uint64_t value : {2u, 3u}) {
+            ASSERT_TRUE(put(*ports[0], bytes, value, true));
+            expect_next(*ports[1], bytes, value);
+            EXPECT_FALSE(looks_at_count(1));
+            EXPECT_TRUE(ports[1]->watch().is_quiet());
+        }
     }
 }
 
 TEST_F(Marks, WaitForNoStoreBehindThem)
 {
     ASSERT_TRUE(put(*ports[0], 8, 1, true));
-    const std::byte *const ring = put_prefix(128, 7, 3);
+    std::byte *const ring = put_prefix(192, 7, 3);
+    const auto word = [ring](std::size_t at) {
+        std::uint64_t value;
+        memcpy(&value, ring + at, sizeof(value));
+        return value;
+    };
+    EXPECT_EQ(word(128), 0u);
+    put_prefix(128, 7, 3);
     ASSERT_TRUE(put(*ports[0], 8, 2, true)); // from 64 on
-    std::uint64_t behind;
-    memcpy(&behind, ring + 128, sizeof(behind));
-    EXPECT_EQ(behind, 7 | std::uint64_t{3} << 32) << "it was zero when the first one had gone";
+    EXPECT_EQ(word(128), 7 | std::uint64_t{3} << 32) << "it was zero when the first one had gone";
+    EXPECT_EQ(word(192), 0u) << "for the next one";
 }
 
 TEST_F(Marks, HaveToBeWithinTheRingAndCounted)
