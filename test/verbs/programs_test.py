@@ -391,8 +391,10 @@ def absent(lab, carrier, library, _other_abi):
     hosts = Hosts(lab, carrier, library)
     # Of a process that has ended.
     done = hosts.run("a", "ibv_devinfo", "-v")
+    expect(done.returncode == 0, done)
     lid = int(re.search(r"port_lid:\s+(\d+)", done.stdout)[1])
-    gid = "".join(re.search(r"GID\[ *0\]:\s+([0-9a-f:]+)", done.stdout)[1].split(":"))
+    gid = re.search(r"GID\[ *0\]:\s+([0-9a-f:]+)", done.stdout)[1].replace(":", "")
+    expect(len(gid) == 32, done)
     with socket.create_server((SERVER, 0)) as listener:
         listener.settimeout(PATIENCE)
         port = listener.getsockname()[1]
@@ -401,9 +403,9 @@ def absent(lab, carrier, library, _other_abi):
         with peer:
             # As ibv_rc_pingpong tells its peer of its queue pair.
             peer.settimeout(PATIENCE)
-            asked = peer.recv(64)
+            asked = peer.makefile("rb").read(52)
+            expect(asked.count(b":") == 3 and asked.endswith(b"\0"), asked)
             peer.sendall(f"{lid:04x}:{0x123:06x}:{0:06x}:{gid}\0".encode())
-            expect(len(asked) == 52 and asked.count(b":") == 3, asked)
             client.await_text("Failed status transport retry counter exceeded (12)")
     client.end(1)
     hosts.pair("ibv_rc_pingpong")
