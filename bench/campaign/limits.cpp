@@ -121,11 +121,13 @@ std::optional<Limit> ping_limit(Session &session, uint32_t payload)
 
 std::optional<Limit> ring_limit(Session &session, uint32_t slot_lines)
 {
-    constexpr uint32_t slot_counts[] = {128, 512, 2048, 8192};
+    // Up to 4 MiB of single lines, as of those that are written to a region.
+    static constexpr uint32_t slot_counts[] = {128, 512, 2048, 8192, 65536};
     Command command{};
     command.slot_lines = slot_lines;
     command.batch = ring_batch;
-    return best_stream(session, command, slot_counts);
+    return best_stream(session, command,
+                       std::span(slot_counts, std::size(slot_counts) - (slot_lines > 1 ? 1 : 0)));
 }
 
 std::optional<Limit> copy_limit(Session &session, uint32_t source, bool written)
