@@ -13,171 +13,69 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include <poll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "ntbv.h"
+#include "end.hpp"
 
 namespace
 {
 
+using namespace verbs_test;
+
 constexpr std::uint32_t region_bytes = 1 << 20;
 constexpr std::uint32_t longest_message = 100000;
 constexpr std::uint32_t n_receives = 4;
-constexpr unsigned rights =
-    NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ | NTBV_REMOTE_ATOMIC;
-
-[[noreturn]] void fail(const char *what, long status)
-{
-    printf("failed: %s: %ld\n", what, status);
-    exit(1);
-}
-
-void check(const char *what, long status)
-{
-    if (status != 0)
-        fail(what, status);
-}
-
-std::uint8_t byte_at(std::uint32_t place, std::uint32_t seed)
-{
-    return static_cast<std::uint8_t>(place * 131 + (place >> 9) + seed * 29);
-}
-
-/// Whole pages of their own.
-struct Pages {
-    std::uint8_t *const begin = static_cast<std::uint8_t *>(
-        mmap(nullptr, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-
-    std::uint8_t *data() const { return begin; }
-    std::uint8_t &operator[](std::size_t i) const { return begin[i]; }
-};
-
-struct Peer {
-    unsigned lid, qpn, key;
-    std::uint64_t address;
-};
 
 class Host
 {
 public:
     Host(const char *socket, bool sleeps, bool is_direct)
-        : sleeps_(sleeps), slots_(n_receives * longest_message)
+        : node_(socket, is_direct), region_(node_, region_bytes), completions_(node_, 1024, sleeps),
+          slots_(n_receives * longest_message)
     {
-        check("open", ntbv_node_open(socket, nullptr, nullptr, &node_));
-        if (is_direct)
-            check("direct", ntbv_node_be_direct(node_, NTBV_DIRECT));
-        ntbv_engine *engine = ntbv_node_engine(node_);
-        check("pd", ntbv_pd_create(engine, &pd_));
-        check("region", ntbv_mr_register(pd_, region_.data(), region_bytes, at(0), rights, &key_));
-        check("slots",
-              ntbv_mr_register(pd_, slots_.data(), slots_.size(), slot(0), rights, &slots_key_));
-        check("channel", ntbv_channel_create(engine, &channel_));
-        check("cq", ntbv_cq_create(engine, 1024, channel_, 1, &cq_));
+        check("slots", ntbv_mr_register(node_.pd(), slots_.data(), slots_.size(), slot(0),
+                                        all_rights, &slots_key_));
         ntbv_qp_init init = {};
         init.type = NTBV_RC;
-        init.send_cq = init.recv_cq = cq_;
+        init.send_cq = init.recv_cq = completions_.cq();
         init.max_send_wr = 128;
         init.max_recv_wr = n_receives;
         init.max_send_sge = init.max_recv_sge = 1;
-        check("qp", ntbv_qp_create(pd_, &init, &qp_));
-        ntbv_qp_attr attr = attributes(NTBV_INIT);
-        check("init",
-              ntbv_qp_modify(qp_, &attr,
-                             NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT | NTBV_QP_ACCESS));
+        check("qp", ntbv_qp_create(node_.pd(), &init, &qp_));
+        check("init", to_init(qp_, NTBV_RC));
         for (std::uint32_t i = 0; i < n_receives; ++i)
             post_receive(i);
-        printf("here %u %u %u %" PRIu64 "\n", ntbv_node_lid(node_), ntbv_qp_number(qp_), key_,
-               at(0));
+        say_here(node_, qp_, region_);
     }
     ~Host()
     {
         ntbv_qp_destroy(qp_);
-        ntbv_cq_destroy(cq_);
-        ntbv_channel_destroy(channel_);
-        ntbv_mr_deregister(pd_, key_);
-        ntbv_mr_deregister(pd_, slots_key_);
-        ntbv_pd_destroy(pd_);
-        check("close", ntbv_node_close(node_));
+        ntbv_mr_deregister(node_.pd(), slots_key_);
     }
     Host(const Host &) = delete;
     Host &operator=(const Host &) = delete;
 
-    void connect()
-    {
-        if (scanf(" %u %u %u %" SCNu64, &peer_.lid, &peer_.qpn, &peer_.key, &peer_.address) != 4)
-            fail("peer", 0);
-        ntbv_qp_attr attr = attributes(NTBV_RTR);
-        attr.dest_lid = static_cast<std::uint16_t>(peer_.lid);
-        attr.dest_qpn = peer_.qpn;
-        check("rtr", ntbv_qp_modify(qp_, &attr,
-                                    NTBV_QP_STATE | NTBV_QP_AV | NTBV_QP_PATH_MTU |
-                                        NTBV_QP_DEST_QPN | NTBV_QP_RQ_PSN |
-                                        NTBV_QP_MAX_DEST_RD_ATOMIC | NTBV_QP_MIN_RNR_TIMER));
-        attr.state = NTBV_RTS;
-        check("rts",
-              ntbv_qp_modify(qp_, &attr,
-                             NTBV_QP_STATE | NTBV_QP_SQ_PSN | NTBV_QP_TIMEOUT | NTBV_QP_RETRY_CNT |
-                                 NTBV_QP_RNR_RETRY | NTBV_QP_MAX_RD_ATOMIC));
-        puts("connected");
-    }
+    void connect() { peer_ = connect_to_line(qp_); }
 
     void post(ntbv_opcode opcode, std::uint64_t id, std::uint32_t offset, std::uint32_t bytes,
               std::uint64_t add = 0, std::uint64_t swap = 0)
     {
-        ntbv_sge piece = {at(offset), bytes, key_};
-        ntbv_send_wr wr = {};
-        wr.id = id;
-        wr.sge = &piece;
-        wr.n_sge = 1;
-        wr.opcode = opcode;
-        wr.flags = NTBV_SIGNALED;
-        wr.remote_address = peer_.address + offset;
-        wr.remote_key = peer_.key;
-        wr.compare_add = add;
-        wr.swap = swap;
-        const ntbv_send_wr *bad = nullptr;
-        check("post", ntbv_qp_post_send(qp_, &wr, &bad));
+        Work work(opcode, id, region_.piece(offset, bytes));
+        work.to(peer_, offset);
+        work.wr.compare_add = add;
+        work.wr.swap = swap;
+        check("post", work.post(qp_));
     }
     void post_receive(std::uint64_t id)
     {
-        ntbv_sge piece = {slot(id), longest_message, slots_key_};
-        const ntbv_recv_wr wr = {id, nullptr, &piece, 1};
-        const ntbv_recv_wr *bad = nullptr;
-        check("post receive", ntbv_qp_post_recv(qp_, &wr, &bad));
+        check("post receive", post_recv(qp_, id, {slot(id), longest_message, slots_key_}));
     }
     /// The next completion, whatever its status. @retval false a line has come first
-    bool next(ntbv_wc &wc, bool or_line = false)
-    {
-        for (;;) {
-            int n = ntbv_cq_poll(cq_, 1, &wc);
-            if (n == 0 && sleeps_) {
-                check("arm", ntbv_cq_arm(cq_, 0));
-                n = ntbv_cq_poll(cq_, 1, &wc);
-            }
-            if (n < 0)
-                fail("poll", n);
-            if (n == 1)
-                return true;
-            if (!sleeps_)
-                continue;
-            pollfd fds[2] = {{ntbv_channel_descriptor(channel_), POLLIN, 0},
-                             {or_line ? STDIN_FILENO : -1, POLLIN, 0}};
-            if (poll(fds, 2, -1) < 0)
-                fail("sleep", 0);
-            if (fds[1].revents != 0)
-                return false;
-            std::uint64_t cookie;
-            if (read(fds[0].fd, &cookie, sizeof(cookie)) != sizeof(cookie) || cookie != 1)
-                fail("event", 0);
-        }
-    }
+    bool next(ntbv_wc &wc, bool or_line = false) { return completions_.next(wc, or_line); }
     void expect(std::uint64_t id, std::uint32_t opcode)
     {
         ntbv_wc wc;
@@ -186,19 +84,12 @@ public:
             fail("completion", wc.status);
     }
 
-    std::uint64_t at(std::uint32_t offset) const
-    {
-        return reinterpret_cast<std::uint64_t>(region_.data()) + offset;
-    }
     std::uint64_t slot(std::uint64_t n) const
     {
         return reinterpret_cast<std::uint64_t>(slots_.data()) + n * longest_message;
     }
-    const Pages &bytes() const { return region_; }
-    std::uint64_t count(ntbv_count which) const
-    {
-        return ntbv_engine_count(ntbv_node_engine(node_), which);
-    }
+    const Region &bytes() const { return region_; }
+    std::uint64_t count(ntbv_count which) const { return node_.count(which); }
     const std::uint8_t *received(std::uint64_t id) const { return &slots_[id * longest_message]; }
     std::uint64_t word(std::uint32_t offset) const
     {
@@ -208,30 +99,13 @@ public:
     }
 
 private:
-    static ntbv_qp_attr attributes(ntbv_qp_state state)
-    {
-        ntbv_qp_attr attr = {};
-        attr.state = state;
-        attr.port = 1;
-        attr.path_mtu = 5;
-        attr.access = rights;
-        attr.max_rd_atomic = attr.max_dest_rd_atomic = 16;
-        attr.min_rnr_timer = 12;
-        attr.timeout = 14;
-        attr.retry_cnt = attr.rnr_retry = 7;
-        return attr;
-    }
-
-    bool sleeps_;
-    Pages region_;
+    Node node_;
+    Region region_;
+    Completions completions_;
     std::vector<std::uint8_t> slots_;
-    ntbv_node *node_ = nullptr;
-    ntbv_pd *pd_ = nullptr;
-    ntbv_channel *channel_ = nullptr;
-    ntbv_cq *cq_ = nullptr;
     ntbv_qp *qp_ = nullptr;
-    std::uint32_t key_ = 0, slots_key_ = 0;
-    Peer peer_ = {};
+    std::uint32_t slots_key_ = 0;
+    Peer peer_;
 };
 
 // Until a line comes: reads, writes and atomics of the peer are no matter of this program.
