@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Verbs between processes of two hosts that have a node daemon each, over the twin.
 
-  hosts_test.py CASE CARRIER NTBD NTB_SS VERBS_HOST
+  hosts_test.py CASE CARRIER NTBD NTB_SS VERBS_HOST    (VERBS_RULES for the case "rules")
 """
 
 import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
-from hosts import await_fact, expect, run_case, stop
+from hosts import PATIENCE, await_fact, expect, run_case, stop
 
 RETRY_EXC_ERR, WR_FLUSH_ERR = "12", "5"
 
@@ -33,8 +34,13 @@ def here(process):
 def meet(lab, server_at, client_at, *words):
     """A server and a client whose queue pairs are connected. Both are direct if the client is to be."""
     serves = "answer" if words[0] == "talk" else "serve"
-    both = [lab.start([lab.client, lab.socket(server_at), serves, *words[2 if serves == "serve" else 1:]], "server"),
-            lab.start([lab.client, lab.socket(client_at), *words], "client")]
+    return introduce(lab, (server_at, serves, *words[2 if serves == "serve" else 1:]), (client_at, *words))
+
+
+def introduce(lab, server, client):
+    """Two programs, each of a daemon and words, as soon as their queue pairs are connected to each other."""
+    both = [lab.start([lab.client, lab.socket(at), *words], name)
+            for name, (at, *words) in (("server", server), ("client", client))]
     addresses = [here(process) for process in both]
     both[0].tell(addresses[1])
     both[1].tell(addresses[0])
@@ -152,6 +158,26 @@ def granted(lab, carrier):
         stop(daemon)
 
 
+def rules(lab, carrier):
+    """What a reliable connection, an unreliable one and datagrams promise, rule by rule, each end in a process."""
+    names = subprocess.run([lab.client, "names"], capture_output=True, text=True, timeout=PATIENCE,
+                           check=True).stdout.split()
+    pair = daemons(lab, carrier)
+    granted_at = "b" if carrier == "direct" else "a"
+    for server_at, client_at, *how in (("a", "b", "poll"), ("b", "a", "wait"), ("a", "a", "wait"),
+                                       ("a", granted_at, "poll", "granted")):
+        for name in names:
+            both = introduce(lab, (server_at, "serve", name, *how), (client_at, "ask", name, *how))
+            await_fact(lambda both=both: any(process.child.poll() is not None for process in both),
+                       lambda name=name, how=how: f"an end of {name}, {how}")
+            # Who fails leaves the other one waiting.
+            for process in sorted(both, key=lambda process: process.child.poll() is None):
+                process.end(0)
+    lab.await_no_connection("a", "b")
+    for daemon in pair:
+        stop(daemon)
+
+
 def last_words(lab, carrier):
     """A program that answers each request at once ends when it has the last one: that one is complete."""
     pair = daemons(lab, carrier)
@@ -192,7 +218,7 @@ def no_connections(lab, carrier):
             stop(daemon)
 
 
-CASES = {case.__name__: case for case in (operations, killed, daemon_killed, granted, last_words, small_rings,
+CASES = {case.__name__: case for case in (operations, killed, daemon_killed, granted, rules, last_words, small_rings,
                                           no_connections)}
 
 
