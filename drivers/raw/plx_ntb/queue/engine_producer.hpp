@@ -10,7 +10,7 @@
 #include <rte_memory.h>
 #include <rte_mempool.h>
 
-#include "queue/producer.hpp"
+#include "queue/lone.hpp"
 
 namespace plx::queue::PLX_VARIANT
 {

@@ -9,7 +9,7 @@
 
 #include "pair.hpp"
 #include "queue/consumer.hpp"
-#include "queue/producer.hpp"
+#include "queue/lone.hpp"
 
 namespace test_queue
 {
