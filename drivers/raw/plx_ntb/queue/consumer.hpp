@@ -569,13 +569,14 @@ template <MemPolicy Mem, class Out>
 }
 
 /// One of more lines, of at most lone_lines_max bytes, the first of which was found. What is not
-/// whole, and what others have come behind if these are asked for, is left to receive_runs().
+/// whole, and what others have come behind if these are asked for, is left to receive_runs(), and
+/// so is one behind which receive buffers are to be replaced: who gets no other poll has them.
 template <MemPolicy Mem, class Out>
 [[gnu::noinline]] int receive_lines(Rx *q, rte_mbuf **mbufs, Out out, unsigned n, uint64_t word)
 {
     const std::byte *const line = q->ring.line(q->tail);
     const uint32_t length = wire::word_length(word), lines = wire::inline_lines(length);
-    if (q->tail + (lines - 2) >= q->lone_until ||
+    if (q->tail + (lines - 2) >= q->lone_until || q->lacks_buffers() ||
         (n != 1 && (n == 0 || has_come<Mem>(*q, line + lines * wire::line_bytes))))
         return receive_runs<Mem>(q, mbufs, out, n, 0, 0);
     return with_lines<3, alike_lines_max>(lines, [=]<uint32_t Lines>() {

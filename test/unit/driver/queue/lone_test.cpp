@@ -113,6 +113,7 @@ TEST_P(Lone, EachTakesASpareMbuf)
     for (const uint32_t n : lengths) {
         const bool is_short = n <= longest_of(alike_lines_max);
         Pair pair(ops(), {.ring_lines = 1024}); // none comes to its end
+        pair.receive(1); // posts the buffers
         send_one(pair, 8, 0);
         receive_one(pair, 8, 0, 1);
         for (uint32_t id = 1; id < 3 * Rx::spares_max; id++) {
@@ -122,6 +123,25 @@ TEST_P(Lone, EachTakesASpareMbuf)
             const uint32_t there = before == 0 && is_short ? Rx::spares_max : before;
             EXPECT_EQ(rx_spares(pair.rx_half), there - (is_short ? 1 : 0)) << n;
         }
+        pair.close();
+        EXPECT_TRUE(pair.nothing_leaked());
+    }
+}
+
+/// What is polled once for each message, and finds it, has long ones next.
+TEST_P(Lone, BuffersAreReplacedBehindOneOfSeveralLines)
+{
+    for (const uint32_t n : lengths) {
+        if (wire::inline_lines(n) <= 2)
+            continue; // their ways leave it to the next poll
+        Pair pair(ops());
+        send_one(pair, n, 1);
+        receive_one(pair, n, 1, 1);
+        send_one(pair, 2000, 2);
+        auto out = pair.receive(1);
+        ASSERT_EQ(out.size(), 1u);
+        EXPECT_TRUE(Pair::matches(out[0], 2000, 2));
+        rte_pktmbuf_free(out[0]);
         pair.close();
         EXPECT_TRUE(pair.nothing_leaked());
     }
