@@ -24,16 +24,9 @@ constexpr uint32_t lengths[] = {0,   1,   15,  47,  48,  49,  52,  63,  64,  65,
                                 79,  80,  81,  103, 104, 105, 119, 120, 121, 135,
                                 136, 137, 160, 161, 216, 217, 256, 272, 273, 1024};
 
-class AlikeBurst : public testing::TestWithParam<const Ops *>
+class AlikeBurst : public OfOps
 {
 protected:
-    void SetUp() override
-    {
-        if (!runs_here(GetParam()->name))
-            GTEST_SKIP() << "this CPU cannot run " << GetParam()->name;
-    }
-    const Ops &ops() const { return *GetParam(); }
-
     static std::vector<rte_mbuf *> burst(Pair &pair, unsigned count, uint32_t length, uint32_t id)
     {
         std::vector<rte_mbuf *> in;

@@ -19,15 +19,9 @@ using namespace plx::queue;
 namespace
 {
 
-class Burst : public testing::TestWithParam<const Ops *>
+class Burst : public OfOps
 {
 protected:
-    void SetUp() override
-    {
-        if (!runs_here(GetParam()->name))
-            GTEST_SKIP() << "this CPU cannot run " << GetParam()->name;
-    }
-    const Ops &ops() const { return *GetParam(); }
     /// Sends one message and receives it.
     static void pass_one(Pair &pair, uint32_t n, uint32_t id, unsigned segments = 1)
     {

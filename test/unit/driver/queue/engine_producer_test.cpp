@@ -25,15 +25,8 @@ PairOptions with(LateEngine &engine)
     return {.inline_max = inline_max, .engine = &engine, .engine_min = engine_min};
 }
 
-class ByEngineBurst : public testing::TestWithParam<const Ops *>
+class ByEngineBurst : public OfOps
 {
-protected:
-    void SetUp() override
-    {
-        if (!runs_here(GetParam()->name))
-            GTEST_SKIP() << "this CPU cannot run " << GetParam()->name;
-    }
-    const Ops &ops() const { return *GetParam(); }
 };
 
 /// The same on the variant of this CPU only.

@@ -40,6 +40,18 @@ inline const std::array all_ops{
     &plx::queue::sse4::direct_store_ops,    &plx::queue::avx2::direct_store_ops,
     &plx::queue::avx512::direct_store_ops};
 
+/// Tests of one of them, left out where this CPU cannot run it.
+class OfOps : public testing::TestWithParam<const plx::queue::Ops *>
+{
+protected:
+    void SetUp() override
+    {
+        if (!runs_here(GetParam()->name))
+            GTEST_SKIP() << "this CPU cannot run " << GetParam()->name;
+    }
+    const plx::queue::Ops &ops() const { return *GetParam(); }
+};
+
 /// For INSTANTIATE_TEST_SUITE_P.
 inline std::string ops_name(const testing::TestParamInfo<const plx::queue::Ops *> &info)
 {

@@ -20,15 +20,9 @@ using namespace plx::queue;
 namespace
 {
 
-class InPlace : public testing::TestWithParam<const Ops *>
+class InPlace : public OfOps
 {
 protected:
-    void SetUp() override
-    {
-        if (!runs_here(GetParam()->name))
-            GTEST_SKIP() << "this CPU cannot run " << GetParam()->name;
-    }
-    const Ops &ops() const { return *GetParam(); }
     /// Receives one message and compares it.
     static void expect_next(Pair &pair, uint32_t n, uint32_t id)
     {

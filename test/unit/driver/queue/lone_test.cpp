@@ -23,15 +23,9 @@ namespace
 constexpr std::array<uint32_t, 12> lengths{0, 48, 49, 104, 105, 160, 161, 216, 217, 272, 273, 328};
 static_assert(lengths[9] == longest_of(alike_lines_max));
 
-class Lone : public testing::TestWithParam<const Ops *>
+class Lone : public OfOps
 {
 protected:
-    void SetUp() override
-    {
-        if (!runs_here(GetParam()->name))
-            GTEST_SKIP() << "this CPU cannot run " << GetParam()->name;
-    }
-    const Ops &ops() const { return *GetParam(); }
     static void send_one(Pair &pair, uint32_t n, uint32_t id)
     {
         rte_mbuf *m = pair.message(n, id);
@@ -113,7 +107,7 @@ TEST_P(Lone, EachTakesASpareMbuf)
     for (const uint32_t n : lengths) {
         const bool is_short = n <= longest_of(alike_lines_max);
         Pair pair(ops(), {.ring_lines = 1024}); // none comes to its end
-        pair.receive(1); // posts the buffers
+        pair.receive(1);                        // posts the buffers
         send_one(pair, 8, 0);
         receive_one(pair, 8, 0, 1);
         for (uint32_t id = 1; id < 3 * Rx::spares_max; id++) {
