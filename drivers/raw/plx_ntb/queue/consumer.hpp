@@ -142,6 +142,22 @@ template <class Rearming, class Out>
     return data;
 }
 
+/// Takes an inline message of Lines lines, and of the last one as many bytes as Last: what is
+/// behind the message, the mbuf has room for.
+template <uint32_t Lines, size_t Last, class Rearming, class Out>
+[[gnu::always_inline]] inline void take_message(rte_mbuf *m, const Rearming &rearm, uint64_t word,
+                                                uint32_t length, const std::byte *line, Out out)
+{
+    static_assert(longest_of(Lines) <= wire::inline_bytes_max); // each mbuf has that room
+    std::byte *data = take_head(m, rearm, word, length, line, out);
+    for (uint32_t i = 1; i + 1 < Lines; i++)
+        copy_fixed<wire::cont_payload_bytes>(data + longest_of(i), line + i * wire::line_bytes +
+                                                                       wire::cont_payload_offset);
+    if constexpr (Lines > 1)
+        copy_fixed<Last>(data + longest_of(Lines - 1),
+                         line + (Lines - 1) * wire::line_bytes + wire::cont_payload_offset);
+}
+
 /// Takes messages of one length, and of Lines lines. @param ahead  bytes to the lines that are
 /// prefetched; 0: none are. @return the line behind them
 template <uint32_t Lines, class Out>
@@ -149,8 +165,6 @@ template <uint32_t Lines, class Out>
                                                           const std::byte *line, size_t ahead,
                                                           rte_mbuf **mbufs, unsigned n, Out out)
 {
-    constexpr uint32_t head = wire::head_payload_bytes, full = wire::cont_payload_bytes;
-    static_assert(head + (Lines - 1) * full <= wire::inline_bytes_max); // each mbuf has that room
     const uint32_t length = wire::word_length(word);
     const Rearm::OfLength same = rearm.of(length);
     const auto take = [=]<size_t Last>() {
@@ -159,26 +173,20 @@ template <uint32_t Lines, class Out>
             if (ahead != 0)
                 for (uint32_t j = 0; j < Lines; j++)
                     __builtin_prefetch(from + ahead + j * wire::line_bytes, 0, 3);
-            std::byte *data = take_head(mbufs[i], same, word, length, from, out.from(i));
-            for (uint32_t j = 1; j + 1 < Lines; j++)
-                copy_fixed<full>(data + head + (j - 1) * full,
-                                 from + j * wire::line_bytes + wire::cont_payload_offset);
-            if constexpr (Lines > 1)
-                copy_fixed<Last>(data + head + (Lines - 2) * full,
-                                 from + (Lines - 1) * wire::line_bytes + wire::cont_payload_offset);
+            take_message<Lines, Last>(mbufs[i], same, word, length, from, out.from(i));
         }
         return from;
     };
     // How much of the last line is copied is chosen once, too: stores, above all one across two
     // lines of an mbuf, as of 56 bytes behind 48, are what a burst of short messages waits for.
     if constexpr (Lines > 1) {
-        const uint32_t in_last = length - (head + (Lines - 2) * full);
+        const uint32_t in_last = length - longest_of(Lines - 1);
         if (in_last <= 16)
             return take.template operator()<16>();
         if (in_last <= 32)
             return take.template operator()<32>();
     }
-    return take.template operator()<full>();
+    return take.template operator()<wire::cont_payload_bytes>();
 }
 
 /// The messages at the begin of a run that are alike. @return the line behind them
@@ -331,7 +339,7 @@ template <class Out>
 /// sending burst it is some hundred instructions, about as long as the lines take to arrive. Any
 /// earlier, the polling peer would have taken them away again. Only if the last messages were
 /// followed by a send, so that one-way traffic takes no lines away.
-/// @tparam Lines  of the answer, probably
+/// @tparam Lines  of the answer, probably; two are asked for in any case
 template <MemPolicy Mem, uint32_t Lines = 2>
 [[gnu::always_inline]] inline void expect_answer(Rx &q)
 {
@@ -362,10 +370,9 @@ template <MemPolicy Mem>
     return due ? return_credits<Mem>(q, messages) : static_cast<int>(messages);
 }
 
-/// Of a message in the ring.
-[[gnu::always_inline]] inline uint32_t lines_behind_two(uint64_t bytes)
+/// Of so many lines of a message, those for which the next poll asks besides the first two.
+constexpr uint32_t behind_two(uint32_t lines)
 {
-    const uint32_t lines = wire::inline_lines(static_cast<uint32_t>(bytes));
     return lines > 2 ? lines - 2 : 0;
 }
 
@@ -377,7 +384,9 @@ template <MemPolicy Mem, class Out>
     if (got == 0)
         return return_all<Mem>(q);
     out.count(bytes);
-    q.lone_more = got == 1 && long_messages == 0 ? lines_behind_two(bytes) : 0;
+    q.lone_more = got == 1 && long_messages == 0
+                      ? behind_two(wire::inline_lines(static_cast<uint32_t>(bytes)))
+                      : 0;
     if (q.lacks_buffers()) [[unlikely]]
         refill<Mem>(q);
     return received<Mem>(q, got, bytes);
@@ -533,14 +542,10 @@ template <MemPolicy Mem, uint32_t Lines, class Out>
 {
     if (!out.wanted().takes(line, word, length)) [[unlikely]]
         return out.stop();
-    static_assert(longest_of(Lines) <= wire::inline_bytes_max); // each mbuf has that room
     rte_mbuf *const m = mbufs[0] = q.spare[--q.spares];
-    q.lone_more = Lines > 2 ? Lines - 2 : 0;
-    expect_answer<Mem, std::max(Lines, 2u)>(q);
-    std::byte *data = take_head(m, Rearm(q), word, length, line, out.from(0));
-    for (uint32_t i = 1; i < Lines; i++)
-        copy_fixed<wire::cont_payload_bytes>(data + longest_of(i), line + i * wire::line_bytes +
-                                                                       wire::cont_payload_offset);
+    q.lone_more = behind_two(Lines);
+    expect_answer<Mem, Lines>(q);
+    take_message<Lines, wire::cont_payload_bytes>(m, Rearm(q), word, length, line, out.from(0));
     consume_lines(q, Lines);
     out.count(length);
     return received<Mem>(q, 1, length);
