@@ -92,10 +92,15 @@ struct Lane {
         else
             std::memset(at + wanted - lane::line, 0, lane::line);
     }
+    /// What has a mark has a word behind it, in one piece.
+    bool can_mark(std::size_t whole) const
+    {
+        return may_mark && whole + sizeof(lane::Prefix) <= run;
+    }
     /// Shows what was put there. @retval false it cannot have a mark
     bool show(std::uint32_t bytes, std::size_t whole)
     {
-        if (!may_mark || whole + sizeof(lane::Prefix) > run) [[unlikely]]
+        if (!can_mark(whole)) [[unlikely]]
             return false;
         if (at + whole != zeroed)
             lane::put_prefix(at + whole, 0);
@@ -108,7 +113,7 @@ struct Lane {
     /// a store to it would hold up the mark (doc/decisions/080-a-zero-that-is-there-already.md).
     void zero_ahead(std::size_t whole)
     {
-        if (!may_mark || whole + sizeof(lane::Prefix) > run)
+        if (!can_mark(whole))
             return;
         lane::put_prefix(at + whole, 0);
         zeroed = at + whole;
