@@ -62,6 +62,8 @@ struct Remote {
     std::uint64_t begin;
     std::uint32_t key;
     std::uint64_t address() const { return begin; }
+    /// By a key that nobody has.
+    Remote by_wrong_key() const { return {begin, key ^ 0x10000}; }
 };
 
 /// What an end says to the other one.
@@ -73,6 +75,8 @@ class Side
 {
 public:
     static constexpr std::uint32_t memory_bytes = 8 << 20;
+    /// Where no rule looks.
+    static constexpr std::uint32_t unused = memory_bytes - 64;
     static constexpr std::uint32_t depth = 128;
 
     Side(const char *socket, bool sleeps, bool is_granted)

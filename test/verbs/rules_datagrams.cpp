@@ -93,7 +93,7 @@ void ask_uc(Side &side)
         // Neither has the peer this key: a write is lost as well.
         fill(side.memory.data(), 64, 1);
         check("write", Work(NTBV_WRITE, 101, side.memory.piece(0, 64))
-                           .to(Remote{side.theirs.begin, side.theirs.key ^ 0x10000}, uc_lost)
+                           .to(side.theirs.by_wrong_key(), uc_lost)
                            .post(qp));
         side.expect_sent(101);
         side.agree(); // now there is a receive

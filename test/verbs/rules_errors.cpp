@@ -55,7 +55,7 @@ void ask_remote_access(Side &side)
     const Remote closed = side.hear_remote();
     const Remote &open = side.theirs;
     for (const ntbv_opcode opcode : one_sided) {
-        const Remote wrong = {open.begin, open.key ^ 0x10000};
+        const Remote wrong = open.by_wrong_key();
         for (const Work &work :
              {guarded(side, opcode, wrong), guarded(side, opcode, open, Side::memory_bytes),
               guarded(side, opcode, closed), guarded(side, opcode, open)})
@@ -257,7 +257,7 @@ void ask_flushed(Side &side)
     for (std::uint64_t id = 0; id < receives; ++id)
         check("post receive", post_recv(qp, id));
     side.agree();
-    const Remote wrong = {side.theirs.begin, side.theirs.key ^ 0x10000};
+    const Remote wrong = side.theirs.by_wrong_key();
     std::uint64_t id = 0;
     for (; id < good_sends; ++id)
         check("send", Work(NTBV_SEND, id).post(qp));

@@ -140,9 +140,8 @@ void ask_shared_receives(Side &side)
             side.expect_sent(id);
         }
     side.hear(); // its end of the first one is broken
-    check("write", Work(NTBV_WRITE, 9, side.memory.piece(0, 8))
-                       .to(Remote{side.theirs.begin, side.theirs.key ^ 0x10000})
-                       .post(second));
+    check("write",
+          Work(NTBV_WRITE, 9, side.memory.piece(0, 8)).to(side.theirs.by_wrong_key()).post(second));
     side.expect_sent(9, NTBV_REM_ACCESS_ERR);
 }
 

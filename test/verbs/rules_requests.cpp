@@ -155,7 +155,7 @@ void ask_long_read(Side &side)
 {
     ntbv_qp *qp = side.connected(NTBV_RC);
     side.agree();
-    side.await_grant(qp, side.theirs, Side::memory_bytes - 64);
+    side.await_grant(qp, side.theirs, Side::unused);
     const std::uint8_t *got = side.memory.data();
     check("read", Work(NTBV_READ, 0, side.memory.piece(0, long_bytes)).to(side.theirs).post(qp));
     expect("bytes", side.expect_sent(0).bytes, long_bytes);
